@@ -47,6 +47,11 @@ class Group(msgspec.Struct, frozen=True):
     internal: int = 0  # partitions of internal topics
     ranks: tuple[int, ...] = ()  # of the examples
 
+    @property
+    def has_empty_isr(self) -> bool:
+        """Return whether any replica brings the partitions back, and each only by an unclean election."""
+        return bool(self.brokers) and self.brokers == self.others
+
 
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
     """Decode the key of a group of the header, and look up its excuse."""
@@ -68,6 +73,11 @@ class Affected(msgspec.Struct, frozen=True):
     """Partitions of several groups."""
 
     groups: tuple[Group, ...]
+
+    @property
+    def with_empty_isr(self) -> Affected:
+        """Return the partitions that only an unclean election brings back, whichever replica returns."""
+        return Affected(tuple(group for group in self.groups if group.has_empty_isr))
 
     @property
     def count(self) -> int:
@@ -196,8 +206,17 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
         f" until {one_of(enough)} returns" if enough else _in_order(_order_of((*lost.groups, *refusing.groups), header))
     )
     on_live = Affected(
-        tuple(group for group in lost.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
+        tuple(
+            group
+            for group in lost.groups
+            if group.brokers and not group.has_empty_isr and header.brokers.keys() >= set(group.brokers)
+        )
     )
+    empty = lost.with_empty_isr.count
+    if empty:
+        of = "" if empty == lost.count else f" of {empty}"
+        isr_is = plural(empty, "ISR", "ISRs") + of + plural(empty, " is", " are")
+        said += f". The {isr_is} empty, so only an unclean election makes a replica leader"
     if on_live.count:
         all_are = on_live.count == lost.count
         which = "Replicas" if all_are else f"{on_live.count} {plural(on_live.count, 'has', 'have')} replicas"

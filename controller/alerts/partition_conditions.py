@@ -137,6 +137,11 @@ def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
         return Advice(
             "Start one of the named brokers, so that the controller creates the partitions. No election can help."
         )
+    if not helped and lost.with_empty_isr.count == lost.count:
+        return Advice(
+            "Start the named brokers with their data, the last leader of a partition first, because the first one to "
+            "return becomes leader where unclean elections are allowed."
+        )
     look = "Bring back the named brokers with their data, so that no record is lost. "
     if not helped:
         return Advice(look + "No other live broker has a replica, so no election can help.")

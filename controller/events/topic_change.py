@@ -132,9 +132,9 @@ def _note_risks(state: MutableState, name: str, partitions: Mapping[PartitionId,
         occurrences.note(state, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
     offline = {broker for partition in partitions.values() for broker in partition.replicas} - set(state.header.brokers)
     if offline:
-        are = plural(len(offline), "is", "are")
+        were = plural(len(offline), "was", "were")
         brokers = listed(offline)
-        cause = f"{name} was created with replicas on {brokers}, which {are} not live: it starts with fewer replicas"
+        cause = f"{name} was created with replicas on {brokers}, which {were} not live: it started with fewer replicas"
         occurrences.note(state, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 

@@ -128,10 +128,7 @@ def _create(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition:
 
 
 def _offline_election(tx: Transaction, tp: TopicPartition, partition: Partition, allow_unclean: bool | None) -> Elect:
-    topic = tx.state.topic(tp.topic)
-    by_settings = topic.unclean_election if topic is not None else None
-    if by_settings is None:
-        by_settings = tx.header.allows_unclean_election
+    by_settings = tx.header.allows_unclean_election_of(tx.state.topic(tp.topic))
     return Elect(
         *tx.events.place(),
         Strategy.OFFLINE,

@@ -183,10 +183,8 @@ def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:
 
 
 def _empties_isr(state: MutableState, tp: TopicPartition) -> bool:
-    topic = state.topic(tp.topic)
-    by_topic = topic.unclean_election if topic is not None else None
-    allowed = state.header.allows_unclean_election if by_topic is None else by_topic
-    return allowed and not state.header.profile.keeps_last_isr_member
+    header = state.header
+    return header.allows_unclean_election_of(state.topic(tp.topic)) and not header.profile.keeps_last_isr_member
 
 
 def _to_deletion_started(

@@ -24,7 +24,7 @@ from controller.model.damaged_topics import DamagedTopics
 from controller.model.event import StoredEvent
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
-from controller.model.topics import Topics
+from controller.model.topics import Topic, Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
 from controller.model.watch_state import Clocks, CompleteRead, EnsembleState, Feed
@@ -222,6 +222,11 @@ class Header(msgspec.Struct, array_like=True):
             if value is not None:
                 return value
         return self.settings.unclean_leader_election_enable
+
+    def allows_unclean_election_of(self, topic: Topic | None) -> bool:
+        """Return whether the topic's own setting allows unclean elections, else whether the brokers' setting does."""
+        by_topic = None if topic is None else topic.unclean_election
+        return self.allows_unclean_election if by_topic is None else by_topic
 
     @property
     def wall_ms(self) -> int:

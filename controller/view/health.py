@@ -195,8 +195,7 @@ def successor(partition: Partition, topic: Topic, header: Header, predicted: Lea
         return owed.leader if owed is not None and _is_online(owed.leader, partition, header) else None
     value = partition.zk_state
     assert value is not None, "a successor in a partition that has no state"
-    by_topic = topic.unclean_election
-    unclean = header.allows_unclean_election if by_topic is None else by_topic
+    unclean = header.allows_unclean_election_of(topic)
     elected = elect_offline(partition.replicas, value.isr, header.brokers, allow_unclean=unclean)
     return None if elected is None else elected.leader
 
@@ -242,15 +241,7 @@ def reason_for(
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
         return f"no replica was live at its creation: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
-        if not value.isr:
-            return "no live in-sync replica: the ISR is empty. Only an unclean election makes a replica leader"
-        in_reach = electable(partition, value)
-        if not in_reach:
-            assigned = f"in sync {bracketed(value.isr)}, assigned {bracketed(partition.replicas)}"
-            return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
-        back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
-        in_sync = f"in sync {bracketed(value.isr)}, {where(value.isr)}"
-        return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
+        return _no_live_in_sync(partition, value, where, unclean=header.allows_unclean_election_of(topic))
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
         passed_over = header.acting and not partition.write_due
@@ -272,6 +263,24 @@ def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable
     if lacking > len(missing):
         return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}, more than it has replicas. No broker can help"
     return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}. {lacking} of these must join: {where(missing)}"
+
+
+def _no_live_in_sync(
+    partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[BrokerId]], str], *, unclean: bool
+) -> str:
+    replicas = partition.replicas
+    if not value.isr:
+        only = "Only an unclean election makes a replica leader"
+        if unclean:
+            only = f"An unclean election makes {one_of(replicas)} leader, which must return for it"
+        return f"no live in-sync replica: the ISR is empty, {where(replicas)}. {only}"
+    in_reach = electable(partition, value)
+    if not in_reach:
+        assigned = f"in sync {bracketed(value.isr)}, assigned {bracketed(replicas)}"
+        return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
+    back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
+    in_sync = f"in sync {bracketed(value.isr)}, {where(value.isr)}"
+    return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
 
 
 def _whereabout(broker: BrokerId, partition: Partition, header: Header) -> str:

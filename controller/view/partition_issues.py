@@ -7,7 +7,7 @@ make an alert is decided in `alerts/partition_conditions.py`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
@@ -31,7 +31,9 @@ from controller.view.health import electable, is_under_replicated, needed_in_syn
 class PartitionIssue(Enum):
     """Issue of a partition. The comments name the brokers by which partitions with it are grouped."""
 
-    OFFLINE = "offline"  # the in-sync replicas, any of which would bring it online
+    # The in-sync replicas, any of which would bring it online. If the ISR is empty, all replicas, also as the `others`,
+    # because any of them would, by an unclean election.
+    OFFLINE = "offline"
     NEVER_CREATED = "never_created"  # all replicas, any of which would bring it online
     COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
     ELECTION_DUE = "election_due"  # the leader that is not live
@@ -126,8 +128,8 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
         unusable = PartitionIssue.ELECTION_OWED
     keys: tuple[str, ...] = ()
     if unusable is not None:
-        in_sync = electable(partition, value)
-        keys = (_unusable_for(unusable, partition.zk_state.leader, in_sync, partition.replicas),)
+        in_sync = electable(partition, value) if value.isr else partition.replicas
+        keys = (_unusable_for(unusable, partition.zk_state.leader, in_sync, set(partition.replicas) - set(value.isr)),)
     if partition.reassigning:
         keys += (PartitionIssue.REASSIGNING.of(set(partition.assignment.target) - set(value.isr)),)
     if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
@@ -170,13 +172,13 @@ def _without_state(partition: Partition) -> tuple[str, ...]:
 
 
 def _unusable_for(
-    issue: PartitionIssue, leader: BrokerId, isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]
+    issue: PartitionIssue, leader: BrokerId, isr: tuple[BrokerId, ...], others: Collection[BrokerId]
 ) -> str:
     if issue is PartitionIssue.ELECTION_OWED:
         return issue.of((leader,) if leader >= 0 else isr)
     if issue is _ELECTION_DUE:
         return issue.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
-    return issue.of(isr, set(replicas) - set(isr) if issue is PartitionIssue.OFFLINE else ())
+    return issue.of(isr, others if issue is PartitionIssue.OFFLINE else ())
 
 
 def _lacking_in(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> tuple[str, ...]:

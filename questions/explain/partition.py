@@ -227,6 +227,9 @@ class _PartitionFacts:
             soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
             advice = advice_for(kinds.PARTITIONS_LEADERLESS.advice, header)
             return f"{soon}when the next controller elects {one_of(live)}. {advice}"
+        if not value.isr and header.allows_unclean_election_of(self._topic):
+            returned = one_of(partition.replicas)
+            return f"when {returned} returns, by an unclean election, which is allowed, because the ISR is empty"
         if not value.isr:
             return "only by an unclean election, because the ISR is empty"
         in_sync = electable(partition, value)
@@ -242,11 +245,10 @@ class _PartitionFacts:
         return f"{', or '.join(ways)}, with every acknowledged record"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
-        by_topic = self._topic.unclean_election
-        is_allowed = self._header.allows_unclean_election if by_topic is None else by_topic
+        is_allowed = self._header.allows_unclean_election_of(self._topic)
         online = [at for at in self._header.brokers if at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=True)
-        certainty = Certainty.EXPECTED if by_topic is not None else Certainty.ASSUMED
+        certainty = Certainty.ASSUMED if self._topic.unclean_election is None else Certainty.EXPECTED
         if elected is None:
             return Statement("unclean election", "would find no live replica either", Certainty.EXPECTED)
         if not elected.unclean:

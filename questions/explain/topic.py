@@ -137,7 +137,7 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
         str(needed) if needed is not None else f"{default}, the brokers' own",
         Certainty.SEEN if needed is not None else Certainty.ASSUMED,
     )
-    allowed = header.allows_unclean_election if unclean is None else unclean
+    allowed = header.allows_unclean_election_of(topic)
     yield Statement(
         "unclean.leader.election.enable",
         str(allowed).lower() + (", the brokers' own" if unclean is None else ""),

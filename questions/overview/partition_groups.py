@@ -109,7 +109,7 @@ def needs_of(row: PartitionRow) -> tuple[tuple[BrokerId, ...], int]:
     if row.problem == Problem.NO_LIVE_REPLICA_AT_CREATION.value:
         return row.replicas, 1
     if row.problem == Problem.NO_LIVE_IN_SYNC_REPLICA.value and not (row.details and row.details.offline_dirs):
-        return row.isr, 1
+        return row.isr or row.replicas, 1
     return (), 0
 
 
