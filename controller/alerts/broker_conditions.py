@@ -66,7 +66,7 @@ def conditions_of_brokers(
 def _away(
     header: Header, incident: Incident, missing: Mapping[BrokerId, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
-    # Before the controller has written ISRs, only for one broker is it known how many partitions lack a replica.
+    # Until the controller has written ISRs, the partitions that lack a replica can be counted only for one broker.
     cost = damage_in_words(affected, sum(missing.values()) if len(missing) == 1 else None)
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
@@ -151,7 +151,7 @@ def _nothing_to_spare(affected: Affected, header: Header) -> bool:
 
 
 def _still_pages(condition: Condition, header: Header, *, otherwise: bool) -> bool:
-    """Return whether the open alert pages. Another severity would end it for its receiver while it goes on."""
+    """Return whether the open alert pages. A lower severity would end it for its receiver, yet the problem goes on."""
     before = header.alerts.open.get(condition.id)
     if before is None or before.severity is Severity.INFO:
         return otherwise
@@ -164,7 +164,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
 
 
 def _how(header: Header, brokers: list[BrokerId], left: Departure) -> str:
-    """Return how these brokers left and when, with the zxid of one, or the time span and the rack of more."""
+    """Return how these brokers left and when, with the zxid if it is one, or the time span and the rack."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
         (departure,) = departures
