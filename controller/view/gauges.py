@@ -113,7 +113,7 @@ _NAMED_ENTRIES: Final = 200  # each takes some 60 bytes of every heartbeat's row
 
 
 def status_of(header: Header) -> ClusterStatus:
-    """Return the status as of now."""
+    """Return the facts beside the counts that decide the controller's next steps."""
     term, configuration = header.term, header.configuration
     pending = [event for event in header.events.values() if event.writes_due]
     return ClusterStatus(
