@@ -68,7 +68,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
         tx.state.count_write(explained=False)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
-        change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
+        change_isr(tx, tp, partition, written)  # because a write of the controller would have raised the leader epoch
     elif not tx.events.is_idle and (shows_both_read(tx, tp, written) or shows_failure_read(tx, tp, written)):
         topic_deletion.written_before_asking(tx.state, tp.topic)
     elif not tx.events.is_idle and match_expected_write(tx, tp, written):
@@ -83,9 +83,9 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
 
 
 def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
-    """Return whether the topic's znode shows a reassignment, not an edit, whose beginning was not read.
+    """Return whether the topic's znode shows a reassignment whose beginning was not read, and not an edit.
 
-    Only after a reassignment the ISR is the assignment in the znode.
+    Only after a reassignment the ISR equals the assignment in the znode.
     """
     before, assigned = partition.zk_state, partition.zk_assignment
     if (
