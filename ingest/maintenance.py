@@ -50,7 +50,7 @@ class AnnouncedWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def until_ms(self) -> int:
-        """Return when it ends, in milliseconds since 1970."""
+        """Return the end of the window, in milliseconds since 1970."""
         return int(self.until.timestamp() * 1000)
 
     @property
