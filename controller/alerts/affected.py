@@ -126,7 +126,7 @@ class Affected(msgspec.Struct, frozen=True):
         return Affected(tuple(group for group in self.groups if group.issue in issues))
 
     def unexcused(self) -> Affected:
-        """Return the partitions without an excuse, or all if every group has one."""
+        """Return the partitions without an excuse, or all partitions if every group has an excuse."""
         left = tuple(group for group in self.groups if group.excuse is None)
         return Affected(left) if left else self
 
@@ -163,7 +163,7 @@ def worst_topics(affected: Affected, header: Header) -> str:
 
 
 def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
-    """Yield the absent brokers whose return helps clients, the one that restores most first."""
+    """Yield the absent brokers whose return helps clients, first the broker that restores most."""
     waiting = [
         Waiting(
             frozenset(group.brokers), group.lacking, group.count, group.issue in _ENDED_BY_ANY_RETURN, group.internal
@@ -207,7 +207,7 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
 
 
 def _in_order(order: Iterable[Return]) -> str:
-    """Return the first brokers with the number of partitions online by then, empty if no return brings one back."""
+    """Return the first brokers with the number of partitions online by then, empty if no return brings any back."""
     helpful = [each for each in order if each.offline]
     by_then = list(accumulate(each.offline for each in helpful))
     steps = [(each.broker, back) for each, back in zip(helpful, by_then, strict=True)]

@@ -104,7 +104,7 @@ def _away(
 
 
 def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
-    """Return the condition of brokers that nothing shows to exist, with the assignment that names them."""
+    """Return the condition of brokers that may not exist, with the assignment that names them and its remedy."""
     moving = {
         broker
         for key in header.tally.issues

@@ -109,7 +109,7 @@ def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:
 
 
 def _behind(header: Header, ensemble: Ensemble) -> list[ZooKeeperServer]:
-    """Return followers that lack changes which the leader had one round before."""
+    """Return followers that lack changes which the leader had already in the previous round."""
     known = header.ensemble.leader_zxid_before
     followers = (server for server in ensemble.servers if server.mode in ("follower", "observer"))
     return [server for server in followers if 0 <= server.zxid < known]

@@ -1,4 +1,4 @@
-"""Incidents: brokers that were lost together for one cause, under a name that no other loss gets.
+"""Incidents, which are brokers that were lost together for one cause, under a name that no other loss gets.
 
 The invariant is that every loss which takes a partition from clients is published under a group that could not have
 been silenced before the loss. Three rules keep it.
@@ -154,7 +154,7 @@ def keep_told_numbers(header: Header) -> None:
 
 
 def causes(issue: PartitionIssue, brokers: tuple[BrokerId, ...], header: Header) -> tuple[BrokerId, ...]:
-    """Return the brokers of a group that cause its issue, which are the absent ones, else the first."""
+    """Return the brokers of a group that cause its issue, which are the absent brokers, or else the first broker."""
     if issue in _OUT_OF_SYNC:
         return brokers
     if issue in _UP_TO_CONTROLLER and header.acting:

@@ -281,7 +281,7 @@ def _opened(
 
 
 def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may_have_news: bool) -> _Told:
-    """Return the damage and the next step that were told, with news of what changed since the alert was sent.
+    """Return the damage and the next step that were published, with news of changes since the alert was sent.
 
     An earlier change is in the first message. Later only heartbeats bring news, just as only they change sentences.
     """

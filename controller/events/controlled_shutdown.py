@@ -178,7 +178,7 @@ def _judge_doubtful(tx: Transaction, broker: BrokerId) -> None:
 
 
 def _fits(header: Header, asked_ms: int) -> bool:
-    """Return whether the session's end fits this attempt better than the one before it, by the usual closing time."""
+    """Return whether the session's end fits this attempt better than the previous, by the usual closing time."""
     return header.time_ms - asked_ms >= _usual_closing_ms(header) - _after_backoff_ms(header) // 2
 
 

@@ -1,4 +1,4 @@
-"""Controller failover. A new controller loads and starts its state machines, and a lost one leaves events undone.
+"""Controller failover. A new controller loads and starts its state machines. A lost controller leaves events undone.
 
 The source is Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 """
@@ -117,7 +117,7 @@ def load_in_flight(tx: Transaction) -> Event | None:
 
 
 def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
-    """Abort in-flight events of the controller on this broker. It never did the unwritten parts.
+    """Abort in-flight events of the controller on this broker. The controller never did their unwritten parts.
 
     The controller has one thread, which learns of the loss of /controller only after the events before it. Its next
     write ends in an exception. The effects of an event that has begun are published so far. If the write is a removal

@@ -235,7 +235,7 @@ def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> N
 
 
 def _remember(state: MutableState, tp: TopicPartition, partition: Partition, assignment: ReplicaAssignment) -> None:
-    """Change the assignment in the controller's memory. The topic's znode keeps the old one until a write."""
+    """Change the assignment in the controller's memory. The topic's znode keeps the old assignment until a write."""
     zk_assignment = partition.zk_assignment or partition.assignment
     pending = (*partition.pending_assignments, assignment)
     state.put_partition(

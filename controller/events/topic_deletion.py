@@ -337,7 +337,7 @@ def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
 
 
 def _start_again(tx: Transaction, name: str) -> None:
-    """Retry a deletion without pending responses. Held-up replicas become offline again, and live ones are deleted."""
+    """Retry a deletion without pending responses. Held-up replicas become offline, and live replicas are deleted."""
     halted = _in_state(tx, name, _INELIGIBLE)
     if halted:
         replica_machine.enter_state(tx, halted, ReplicaState.OFFLINE)

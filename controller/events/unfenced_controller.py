@@ -107,7 +107,7 @@ def resume_author(tx: Transaction) -> None:
 
 
 def goes_on(tx: Transaction) -> bool:
-    """Return whether the record's session is that of a deposed controller that has resumed its events."""
+    """Return whether the record's session belongs to a deposed controller that has resumed its events."""
     epoch = tx.header.term.epoch
     return any(event.epoch < epoch and _is_author(tx.state, event.controller) for event in tx.events.open_events())
 
@@ -153,7 +153,7 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
 
 
 def _put_first(state: MutableState, tp: TopicPartition, resumed: Collection[int]) -> None:
-    """Put the actions of resumed events before those of a new controller that takes over meanwhile.
+    """Put the actions of resumed events before the actions of a new controller that takes over meanwhile.
 
     The new controller had read the state before the resumed write. Until its own first write it sends that earlier
     state.

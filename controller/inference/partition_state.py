@@ -45,7 +45,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if before == written:
         return
     if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
-        # The controller never elects a broker that is shutting down, so this one no longer is.
+        # The controller never elects a broker that is shutting down, so this broker no longer is.
         tx.header.shutdowns.end((written.leader,))
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, replace(partition, zk_state=written))
@@ -54,7 +54,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
 
 
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Compare a written state with the expected ones, and count how it is explained."""
+    """Compare a written state with the expected states, and count how the write is explained."""
     before = partition.zk_state
     divergences.note_flaws(tx.state, tp, partition, written)
     if tx.header.led_by_kraft:

@@ -30,7 +30,7 @@ COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inferen
 
 
 def topic_written(tx: Transaction, name: str, before: Topic | None, znode: TopicZnode) -> None:
-    """Compare the assignments in a topic's znode with the expected ones."""
+    """Compare the assignments in a topic's znode with the expected assignments."""
     unfenced_controller.resume_author(tx)
     loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
     for number in tx.state.topics[name].partitions:
@@ -46,7 +46,7 @@ def topic_written(tx: Transaction, name: str, before: Topic | None, znode: Topic
 
 
 def _mark_creation_begun(tx: Transaction, name: str) -> None:
-    """Mark a topic's creation as begun, because its znode, written without an id, got one.
+    """Mark a topic's creation as begun, because its znode, written without an id, got an id.
 
     The controller writes the id first.
     """

@@ -36,7 +36,7 @@ class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> None:
-    """Change replicas to a state, remove offline ones from their ISR, and send the requests that brokers need.
+    """Change replicas to a state, remove offline replicas from their ISR, and send the requests that brokers need.
 
     The controller handles replicas broker by broker, with one round of reads and writes each.
     """

@@ -51,7 +51,7 @@ class PublishedRows:
         self.first = len(self.effects)
 
     def fork(self) -> PublishedRows:
-        """Return a copy whose further rows are not added to this one."""
+        """Return a copy, which can get further rows without a change of this object."""
         forked = copy(self)
         forked.effects = list(self.effects)
         return forked

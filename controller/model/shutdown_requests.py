@@ -23,5 +23,5 @@ def has_closed(header: Header, broker: BrokerId, by_ms: int) -> bool:
 
 
 def keep_attempts(header: Header) -> None:
-    """Keep the attempts of brokers that the last controller could not shut down. They will ask the new one."""
+    """Keep the attempts of brokers that the last controller could not shut down. They will ask the new controller."""
     header.shutdowns.expect_no_more([broker for broker in header.shutdowns.attempts if not has_asked(header, broker)])

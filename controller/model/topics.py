@@ -25,7 +25,7 @@ _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
 class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Election that the controller passed over. It wrote later events, and not this election."""
 
-    leader: BrokerId  # the expected one
+    leader: BrokerId  # the expected leader
     leader_epoch: LeaderEpoch  # of the state that the election was to replace
     controller_epoch: ControllerEpoch
     since_ms: int  # when the election's event came
@@ -174,7 +174,7 @@ class Topics:
 
     @classmethod
     def emptied(cls, chunk_count: int) -> Topics:
-        """Return an empty map of this many chunks, each of which replaces a stored one."""
+        """Return an empty map of this many chunks, each of which replaces a stored chunk."""
         return cls([{} for _ in range(chunk_count)], StoredChunks(lambda _: {}))
 
     def chunk(self, index: int) -> dict[str, Topic]:

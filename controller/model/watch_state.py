@@ -12,7 +12,7 @@ from controller.model.wall_clock import WallClocks
 
 
 class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
-    """Older generation that still sends heartbeats, with the times of its first and newest one."""
+    """Older generation that still sends heartbeats, with the times of its first and newest heartbeat."""
 
     generation: int
     first_ms: int
@@ -35,7 +35,7 @@ class Feed(msgspec.Struct, array_like=True):
 
     session: str = "unknown"
     watch_mode: str = "unknown"
-    disconnected_ms: int = 0  # when the forwarder lost its ZooKeeper session, 0 if it has one
+    disconnected_ms: int = 0  # when the forwarder lost its ZooKeeper session, 0 if it has a session
     lacks_records: bool = False  # records were lost, and no complete read has come in since
     refused: RefusedGeneration | None = None  # an older forwarder that still sends
     quarantined: str = ""  # why the cluster's state was dropped, until the end of a complete read

@@ -18,7 +18,7 @@ from controller.transaction.transaction import Transaction
 
 
 def with_partitions(context: Context, kept: Mapping[str, Mapping[PartitionId, Partition]]) -> Context:
-    """Return the context with only these partitions in these topics. Its gauges still count the omitted ones."""
+    """Return the context with only these partitions in these topics. Its gauges still count the omitted partitions."""
     topics = context.topics.mutable_copy()
     for name, partitions in kept.items():
         topics.put(name, msgspec.structs.replace(context.topics[name], partitions=dict(partitions)))

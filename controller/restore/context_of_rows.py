@@ -258,7 +258,7 @@ def _due_events(row: PartitionRow) -> tuple[int, ...]:
 
 
 def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Iterator[AnyAction]:
-    """Yield the due writes. The last one gives the predicted state, the others only count."""
+    """Yield the due writes. The last write gives the predicted state, the others only count."""
     events = _due_events(row)
     if row.predicted_leader is None or not events:
         return

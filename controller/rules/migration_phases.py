@@ -1,4 +1,4 @@
-"""Phases of the way from ZooKeeper to KRaft (KIP-866), and a table of which evidence leads from one to the next."""
+"""Phases of the way from ZooKeeper to KRaft (KIP-866), and a table of the evidence that leads from phase to phase."""
 
 from __future__ import annotations
 

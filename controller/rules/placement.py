@@ -1,7 +1,7 @@
 """Placement of new partitions' replicas on brokers (Kafka 3.9 `AdminUtils.assignReplicasToBrokers`).
 
-With racks and without. Kafka draws the start index and the shift at random unless it is given one number for both. Here
-they are always arguments, so that a placement can be computed again.
+It works with racks and without. Kafka draws the start index and the shift at random unless it is given one number for
+both. Here they are always arguments, so that a placement can be computed again.
 """
 
 from __future__ import annotations

@@ -71,7 +71,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     skips_preferred_that_lead: bool
     sends_to_live_brokers_only: bool
     removes_offline_replicas_at_failover: bool
-    groups_stopped_replicas: bool  # in a StopReplica for each broker (before, one for each replica)
+    groups_stopped_replicas: bool  # in a StopReplica for each broker (before, a request for each replica)
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
     bump_refreshes_cache: bool

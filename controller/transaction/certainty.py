@@ -382,7 +382,7 @@ class CertainUpTo(dict[int, int]):
 def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
     """Return the state that an entry is sent with, or None for a StopReplica.
 
-    It is ZooKeeper's state, or the controller's cached one until it reads the state again.
+    It is ZooKeeper's state, or the controller's cached state until it reads the state again.
     """
     if not isinstance(entry, StateEntry):
         return None

@@ -45,7 +45,7 @@ class PendingEvents:
         self.event: Event | None = None  # the event of the next planned action
         self.open: dict[int, Event] = {}  # copies that this transaction may change
         self.fresh: set[int] = set()  # events that this record began
-        self.advanced: set[int] = set()  # events of which this record settled a due write
+        self.advanced: set[int] = set()  # events of which this record settled or withdrew a due write
 
     def next_record(self) -> None:
         """Forget the events of the previous record, which are stored by now."""

@@ -42,7 +42,7 @@ def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | N
 def _offline_partitions(header: Header) -> int:
     """Return OfflinePartitionsCount as the cluster's release defines it."""
     counts = header.tally.gauges
-    if header.profile.counts_offline_by_state:  # with the leaked ones of topics removed by hand
+    if header.profile.counts_offline_by_state:  # with the leaked partitions of topics removed by hand
         return counts.partitions_in[PartitionState.OFFLINE] + header.deletions.leaked_offline
     return sum(count for leader, count in counts.named_leader.items() if leader not in header.brokers)
 

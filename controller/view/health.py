@@ -176,7 +176,7 @@ def _is_online(replica: BrokerId, partition: Partition, header: Header) -> bool:
 
 
 def electable(partition: Partition, value: LeaderAndIsr) -> tuple[BrokerId, ...]:
-    """Return the in-sync brokers that a controller elects without loss, which are the assigned ones.
+    """Return the in-sync brokers that a controller elects without loss, which are the assigned brokers.
 
     The controller takes the first live in-sync replica of the assignment (`Election.leaderForOffline`, 3.9).
     """

@@ -73,7 +73,7 @@ def _refused(before: RefusedGeneration | None, record: Record, followed_ms: int)
 
 
 def forget_in_time(header: Header, last: Position) -> None:
-    """Forget the refused generation once a newer one is followed, or after a minute without refusals."""
+    """Forget the refused generation once a newer generation is followed, or after a minute without refusals."""
     refused = header.feed.refused
     if refused is None:
         return

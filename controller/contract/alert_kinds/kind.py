@@ -1,4 +1,4 @@
-"""The kind of an alert: its severity, its sentences, and its patience."""
+"""Kind of an alert, with its severity, its sentences, and its patience."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     patience_else: str | None = None  # a clause, if some conditions have another patience, with when and how long
     lasts_ms: int = 0
     ends_early: str = ""  # what ends an occurrence before `lasts_ms`, as a clause
-    several: str = ""  # the sentence for more than one occurrence, with {count} and {names} of what it happened to
+    several: str = ""  # the sentence for more than one occurrence, with the {count} and {names} of its subjects
     divergence: str | None = None  # the count of divergences to which each alert adds
     of_replica: bool = False  # about Kontrast itself or ZooKeeper, and so known even if the cluster is out of sight
 

@@ -17,7 +17,7 @@ def never_poisoned(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
     It explains a controller believed to be poisoned (KAFKA-12315) that changes replica states, which disproves the
     belief. The end of a term among removals from the ISR shows a poisoned process. Two other cases look the same.
     One is a process that restarted while its broker's znode stayed, the other a term that ended there by chance. No
-    recording has one.
+    recording has either case.
     """
     if tx.header.is_poisoned:
         yield _run_unpoisoned
