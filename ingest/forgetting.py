@@ -42,7 +42,7 @@ def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | 
 
 
 def forget(stream: Address, cluster: str, generation: int, stop: threading.Event) -> bool:
-    """Append the record in a generation above this one and above all others of the cluster in the stream.
+    """Append the record in a generation above this number and above all generations of the cluster in the stream.
 
     Return False if asked to stop before. Raise IngestError, also if `kontrast watch` still forwards the cluster.
     """

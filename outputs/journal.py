@@ -108,7 +108,7 @@ class JournalSource:
         return tuple(journal.output for journal, end in ended if not journal.reaches(*end))
 
     def poll(self) -> Sequence[Chunk]:
-        """Return the new rows, or a part of many. Read an output to its end before the next one."""
+        """Return the new rows, or a part if there are many. Read an output to its end before the next output."""
         try:
             if not self._journals:
                 self._open()

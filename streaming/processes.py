@@ -57,7 +57,7 @@ def uses_of(java: int) -> dict[str, ProcessUse]:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kill these processes. Ignore ended ones."""
+    """Kill these processes. Ignore processes that have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

@@ -106,7 +106,7 @@ class Published:
         ]
 
     def add(self, lines: Iterable[Line]) -> None:
-        """Add rows behind those of the same output."""
+        """Add rows behind the earlier rows of the same output."""
         for line in lines:
             self._lines.setdefault(line.output, []).append(line)
 

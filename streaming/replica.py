@@ -123,7 +123,7 @@ class _DecodedContext:
 
 
 # Contexts live as long as this Python process. Spark may use another process for the next batch, or repeat a batch. The
-# stored header then differs from the remembered one, and the context is restored from the state.
+# stored header then differs from the remembered header, and the context is restored from the state.
 _remembered: dict[tuple[str, str], _DecodedContext] = {}
 
 

@@ -54,7 +54,7 @@ def checksum(content: bytes) -> int:
 
 
 def sealed(lines: Sequence[bytes], offset: int, words: bytes) -> bytes:
-    """Return the lines as pieces from the offset on, the last one closed by a mark with these words."""
+    """Return the lines as pieces from the offset on, the last piece closed by a mark with these words."""
     if len(lines) == 1:  # as most appends have
         block = b"%b\n#%b" % (lines[0], words)
         return block + b" %08x\n" % zlib.crc32(block, _seed(offset))

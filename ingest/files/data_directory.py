@@ -181,7 +181,7 @@ class ZooKeeperFiles:
         return Snapshot(file.zxid, newest_ms, tuple(nodes))
 
     def _with_time(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with a time, even if its znodes lack one."""
+        """Return the snapshot with a time, even if its znodes lack a time."""
         if snapshot.time_ms or not self._logs:
             return snapshot
         try:

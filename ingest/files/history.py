@@ -221,7 +221,7 @@ class History:
         return controller is not None and controller.ephemeral_owner == session
 
     def _apply(self, transaction: LoggedTransaction) -> dict[str, Value | None]:
-        """Return the watched znodes that the transaction touched, as they are at its end, None for a deleted one."""
+        """Return the watched znodes that the transaction touched, as they are at its end, None for a deleted znode."""
         ended: dict[str, Value | None] = {}
         for change in transaction.changes:
             if self._below.watches(change.path):

@@ -40,7 +40,7 @@ class SnapshotNode(NamedTuple):
 
 
 def read_snapshot(path: Path) -> Iterator[SnapshotNode]:
-    """Return the snapshot's znodes. Trust them only after the last one, because the checksum is at the end.
+    """Return the snapshot's znodes. Trust them only after the last znode, because the checksum is at the end.
 
     Raise DamagedFileError and IngestError.
     """

@@ -26,7 +26,7 @@ _LOG = logging.getLogger("kontrast.ingest.sinks")
 
 @dataclass(slots=True)
 class _OpenJournal:
-    """A journal's one writer of this process, and how many sinks use it."""
+    """The only writer of a journal in this process, and the number of sinks that use it."""
 
     writer: JournalWriter
     open_writer: Callable[[int, str], JournalWriter]  # at an offset, of a journal with this identity

@@ -50,7 +50,7 @@ class _Clients:
     """The producer of an address, the consumer of its topic of requests, and how many sinks use them.
 
     The producer is idempotent with acks=all. After a failure of any sink, a new producer sends every sink's records
-    again, because the old one may not have sent them.
+    again, because the old producer may not have sent them.
     """
 
     def __init__(self, address: KafkaAddress) -> None:

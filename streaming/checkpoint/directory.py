@@ -60,7 +60,7 @@ class Checkpoint:
 
     @property
     def spark_directory(self) -> Place:
-        """Return the directory for Spark's offsets, commits and state. Each rebuild uses a new one."""
+        """Return the directory for Spark's offsets, commits and state. Each rebuild uses a new directory."""
         rebuilds = number(self.directory, {REBUILDS: 0, **(self.settings() or {})}, REBUILDS)
         return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
 

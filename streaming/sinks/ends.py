@@ -24,7 +24,7 @@ def ends_of(writers: Writers) -> Ends:
 
 
 def stored_ends(directory: Path) -> Ends:
-    """Return the ends in the newest row of the job. An older Kontrast stored none."""
+    """Return the ends in the newest row of the job. An older Kontrast stored no ends."""
     for line in newest_lines(directory / JobRow.output, b"{"):
         try:
             row = decode_row(line)

@@ -58,7 +58,7 @@ def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[in
 
 
 def check_journal(address: JournalAddress) -> None:
-    """Reject an unreadable journal. The query waits for a missing one."""
+    """Reject an unreadable journal. The query waits for a missing journal."""
     try:
         end_offset(address.directory)
     except JournalError as error:
