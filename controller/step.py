@@ -53,7 +53,7 @@ from controller.transaction.transaction import Transaction
 from controller.watch import complete_read, ensemble, generations, loaded_states
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
-_EVENTS_FOR_EACH_RECORD: Final = 256  # in flight. One takes 2 to 5 µs, so a record takes up to a millisecond
+_EVENTS_FOR_EACH_RECORD: Final = 256  # in flight. To judge one takes 2 to 5 µs, so a record takes up to a millisecond
 _NODE: Final = RecordKind.NODE
 _DISCONNECTED: Final = ("suspended", "lost")  # the states of its session in which the forwarder is blind
 

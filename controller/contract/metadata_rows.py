@@ -77,7 +77,7 @@ class PartitionRow(Row, frozen=True, gc=False, tag="partition"):
     deleting: bool = False  # its topic is queued for deletion, so the partition has no problem any more
     writable_acks_all: bool | None = None  # its leader accepts acks=all, as far as ZooKeeper shows, null if not known
     in_sync_lacking: Int64 = 0  # replicas that must still get in sync before its leader accepts acks=all again
-    in_sync_candidates: tuple[RowBrokerId, ...] = ()  # the replicas among which these can be
+    in_sync_candidates: tuple[RowBrokerId, ...] = ()  # replicas out of the ISR, `in_sync_lacking` of which must return
     details: PartitionDetails | None = None  # null if each field has its default
     removed: bool = False  # the partition no longer exists, and this is its last row
 

@@ -141,7 +141,7 @@ def _check_listeners(endpoints: Iterable[str], protocols: Mapping[str, str] | Un
 
 
 def _split_as_kafka_does(endpoints: Iterable[str]) -> tuple[str, ...]:
-    """Return the endpoints as Kafka reads them, which joins them by commas and splits the text again at each comma."""
+    """Return the endpoints as Kafka reads them, after it joined the list by commas and split the text at commas."""
     return tuple(filter(None, _BETWEEN_ENDPOINTS.split(",".join(endpoints).strip(_TRIMMED))))
 
 

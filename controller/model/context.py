@@ -284,7 +284,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def is_ghost(self) -> bool:
-        """Return whether the broker in /controller never took over. /controller was edited or has another session."""
+        """Return whether the broker in /controller never took over, because an edit or another session wrote it."""
         if self.controller == NO_BROKER or self.term.ownership is Ownership.KRAFT:
             return False
         registered = self.brokers.get(self.controller)

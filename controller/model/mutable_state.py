@@ -55,7 +55,7 @@ class MutableState:
         self._live: tuple[dict[BrokerId, Broker], tuple[BrokerId, ...], frozenset[BrokerId]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
-        self._indexed_amid = False  # the index was made during this record, so it includes earlier changes
+        self._indexed_amid = False  # the index was made during this record, so it has the record's earlier changes
         self._find_rules()
         self.touched: dict[TopicPartition, InTopic] = {}
         self.touched_topics: dict[str, Topic | None] = {}

@@ -117,7 +117,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     ineligible: bool = False  # its deletion waits for a broker
     request_removed: bool = False  # entry in /admin/delete_topics was removed, so the next controller keeps the topic
     asked_ms: int = 0  # when StopReplica with delete was last sent for it
-    doubtful_ms: int = 0  # from `asked_ms` until a silent broker lost its session. Other brokers may be too
+    doubtful_ms: int = 0  # from `asked_ms` until a silent broker lost its session. Other brokers may be silent too
     leaked: tuple[PartitionId, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
     leaked_epoch: ControllerEpoch = ControllerEpoch(-1)  # of that controller
     seen_generation: int = 0  # of the forwarder whose records last named it

@@ -66,7 +66,7 @@ def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
 
 
 def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> str:
-    """Return whether a broker is live or how it left. Without the past, an absent broker is only not registered."""
+    """Return whether a broker is live or how it left. Without the past, an absent broker is called not registered."""
     knows_past = knows_past and header.knows_past
     if is_without_session(broker, header):
         return f"broker {broker} is registered by a znode of no session, so no process is this broker"

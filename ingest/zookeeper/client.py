@@ -232,7 +232,7 @@ class WatchedZooKeeper:
     def add_watches(self, paths: Sequence[str]) -> None:
         """Watch each path with all paths below or, before 3.6, each read path. Raise ConnectionLostError.
 
-        Call this first on each connection, because another server may lack the watches.
+        Call this first on each connection, because the connection may be to another server.
         """
         self._choose_reads(watch=True)
         if self._reads.mode is WatchMode.ONE_SHOT:
