@@ -1,7 +1,7 @@
 """Partition state machine, with the controller's writes and requests when partitions change state.
 
-As Kafka 3.9's `ZkPartitionStateMachine`, with the legal states from `rules/states.py` and the choice of leaders from
-`rules/election.py`. A partition that may not enter a state keeps its own, and the others change.
+It works like Kafka 3.9's `ZkPartitionStateMachine`, with the legal states from `rules/states.py` and the choice of
+leaders from `rules/election.py`. A partition that may not enter a state keeps its own, and the others change.
 """
 
 from __future__ import annotations

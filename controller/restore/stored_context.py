@@ -71,7 +71,7 @@ def reconfigured(
     changed.configure(settings, profile, preferred_controllers, topic_ranks)
     if changed == header:
         return context
-    # Counts begin at the end of a complete read, which counts everything.
+    # In other phases no recount is needed, because the end of a complete read counts everything.
     if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
         changed.tally.gauges = count_gauges(context.topics, changed.counting_rules)
         changed.tally.issues, changed.tally.offline_by_topic = index_issues(context.topics, changed)

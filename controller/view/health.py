@@ -33,8 +33,8 @@ def never_registered(header: Header, broker: BrokerId) -> bool:
 def is_without_trace(header: Header, broker: BrokerId) -> bool:
     """Return whether the topics that were read do not show that the broker ever ran.
 
-    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. This
-    stays so until it registers, although a controller up to 2.3 forgets at a failover which replicas are being added.
+    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. An open
+    BrokerUnknown is enough, because a controller up to 2.3 forgets at a failover which replicas are being added.
     """
     if broker in header.brokers or broker in header.departures.last:
         return False
@@ -66,7 +66,7 @@ def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
 
 
 def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> str:
-    """Return whether a broker is live or how it left. Without the past, an absent one is not registered."""
+    """Return whether a broker is live or how it left. Without the past, an absent broker is called not registered."""
     knows_past = knows_past and header.knows_past
     if is_without_session(broker, header):
         return f"broker {broker} is registered by a znode of no session, so no process is this broker"
@@ -78,7 +78,7 @@ def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> 
     departure = header.departures.last.get(broker)
     if departure is None:
         return f"broker {broker} {Departure.NEVER_REGISTERED.value if knows_past else 'is not registered'}"
-    is_known = not header.led_by_kraft  # which shuts brokers down without a trace in ZooKeeper
+    is_known = not header.led_by_kraft  # because KRaft shuts brokers down without a trace in ZooKeeper
     how = Departure.SHUT_DOWN if departure.in_order else Departure.CRASHED if is_known else Departure.LEFT
     return f"broker {broker} {how.value}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
 
@@ -119,7 +119,7 @@ def judged(  # noqa: PLR0913 (all that decides it)
 
 
 def _absent(value: LeaderAndIsr | None, header: Header) -> tuple[BrokerId, ...]:
-    """Return the in-sync replicas that the next controller will remove, which leaves the last one in any case."""
+    """Return the in-sync replicas that the next controller will remove. It never empties an ISR."""
     gone = () if value is None else tuple(broker for broker in value.isr if broker not in header.brokers)
     return () if value is None or len(gone) == len(value.isr) else gone
 
@@ -176,9 +176,9 @@ def _is_online(replica: BrokerId, partition: Partition, header: Header) -> bool:
 
 
 def electable(partition: Partition, value: LeaderAndIsr) -> tuple[BrokerId, ...]:
-    """Return the in-sync brokers that a controller elects without loss, which are the assigned ones.
+    """Return the in-sync brokers that a controller elects without loss, which are the assigned brokers.
 
-    It goes through the assignment and takes the first live in-sync replica (`Election.leaderForOffline`, 3.9).
+    The controller takes the first live in-sync replica of the assignment (`Election.leaderForOffline`, 3.9).
     """
     return tuple(member for member in value.isr if member in partition.replicas)
 

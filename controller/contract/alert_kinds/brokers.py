@@ -1,4 +1,4 @@
-"""Alerts on brokers: crashed, shut down, restarted, a failed log directory."""
+"""Alerts on brokers that crashed, shut down or restarted, or whose log directory failed."""
 
 from __future__ import annotations
 

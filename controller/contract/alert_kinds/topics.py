@@ -1,4 +1,4 @@
-"""Alerts on topics: creation, deletion, reassignment, preferred leaders, znodes edited by hand."""
+"""Alerts on topics, about creation, deletion, reassignment, preferred leaders, and znodes edited by hand."""
 
 from __future__ import annotations
 
