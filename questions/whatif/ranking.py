@@ -25,9 +25,9 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
     unwritable: int  # led, and rejecting acks=all
     unclean: int  # led by a replica that was not in sync
     leaders_moved: int
-    topics: tuple[str, ...] = ()  # that would have partitions offline or unwritable, by name, as many as are named
+    topics: tuple[str, ...] = ()  # by name, with partitions offline or unwritable, the first few
     more_topics: int = 0
-    most_leaders: int = 0  # of any broker afterwards
+    most_leaders: int = 0  # leaders of the broker with the most, afterwards
 
     @property
     def is_harmless(self) -> bool:
