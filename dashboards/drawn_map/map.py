@@ -23,8 +23,8 @@ from transport.printable import printable
 from wording.times import age
 
 _SQUARE: Final = 11
-_SHORT, _COLUMNS = 10, ((0, 580), (620, 1200))  # most squares of a line that shares its row, and their places
-_CALM: Final = 8  # lines that have a row each
+_SHORT, _COLUMNS = 10, ((0, 580), (620, 1200))  # most squares of a line that shares its row, and both columns
+_CALM: Final = 8  # a map of at most so many lines has a row for each
 _SYMBOLS: Final = {
     PartitionState.OFFLINE: '<rect id="{id}" width="11" height="11" rx="2" fill="{affected}"/>',
     PartitionState.WITHOUT_LEADER: (

@@ -19,11 +19,11 @@ svg.lanes line.objective { stroke: var(--affected); opacity: 1; stroke-dasharray
 table { margin-bottom: 1.2rem; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
 """
-_MOST_TOPICS: Final = 100  # of a cluster in its table, while CSV and JSON have all
+_MOST_TOPICS: Final = 100  # rows of a cluster's table, while CSV and JSON have all topics
 
 
 def page_of(report: Report, doubts: Iterable[str] = ()) -> str:
-    """Return the page's HTML. `doubts` are the reasons why it may be incomplete."""
+    """Return the page's HTML. `doubts` are the reasons why the report may be incomplete."""
     names = [cluster.cluster for cluster in report.clusters if cluster.cluster]
     subject = f"cluster {names[0]}" if len(names) == 1 else counted(len(names), "cluster")
     page, body = begun_page(printable(f"Availability, failovers and alerts of {subject}"), _STYLE)
@@ -137,7 +137,7 @@ def _brokers_and_alerts(body: Element, cluster: ClusterReport) -> None:
 
 
 def _table(body: Element, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Return a table with a name in its first column, or an empty text without rows."""
+    """Add a table with a name in its first column, or nothing if there are no rows."""
     if not rows:
         return
     table = SubElement(body, "table")

@@ -20,12 +20,12 @@ class UnknownClusterError(Exception):
 
 
 def now_ms() -> int:
-    """Return the present."""
+    """Return the wall clock in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
 class KnownClusters:
-    """The followed clusters. Of the whole ones, which simulations need, only the newest is kept, for one thread."""
+    """The followed clusters. Simulations need whole clusters, but only the newest is kept, because each is large."""
 
     def __init__(self, memory: Memory, reading: ReadingCounts, stale_after_ms: int) -> None:
         self._memory = memory
@@ -34,7 +34,7 @@ class KnownClusters:
         self._whole: tuple[tuple[str, int], Context] | None = None  # 200,000 partitions take some hundred MB
 
     def snapshot(self, cluster: str, at_ms: int | None = None, topics: Collection[str] | None = ()) -> ClusterSnapshot:
-        """Return the cluster now or at a kept moment, with some topics, None for all. Raise UnknownClusterError."""
+        """Return the cluster now or at a kept moment, with named topics, all for None. Raise UnknownClusterError."""
         found = self._memory.cluster(cluster, at_ms, topics)
         now = found if at_ms is None else self._memory.cluster(cluster)
         if found is None or now is None:
@@ -47,7 +47,7 @@ class KnownClusters:
         return found
 
     def why_unknown(self, found: ClusterSnapshot) -> str | None:
-        """Return why the state of the present cluster is not known, if it is not."""
+        """Return why the present state of the cluster is not known, or None if it is known."""
         state = self._reading.snapshot().of(found.cluster)
         if not state.source_up:
             return "Kontrast cannot read its outputs (see the log of kontrast serve)"
@@ -79,6 +79,6 @@ class KnownClusters:
         """Return the present cluster with every partition. This takes seconds for 200,000 partitions."""
         version = (found.cluster, self._memory.version(found.cluster, PartitionRow.output))
         if self._whole is None or self._whole[0] != version:
-            self._whole = None  # never two at once
+            self._whole = None  # frees the memory of the old one first
             self._whole = (version, self.snapshot(found.cluster, topics=None).picture().context)
         return found.picture(present=self.present(found), context=self._whole[1])
