@@ -287,7 +287,7 @@ def test_a_wrong_chroot_is_named_with_the_right_one(zk_data: Path):
     result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
     assert result.exit_code == 2
     assert "no Kafka cluster below /kafka, they have one below /. Give --chroot" in result.stderr
-    assert result.stdout == ""  # neither an alert that there is no controller nor an incident
+    assert result.stdout == ""  # no alert NoController and no incident, because there is no cluster
 
 
 @pytest.mark.parametrize(
