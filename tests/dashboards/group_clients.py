@@ -1,4 +1,4 @@
-"""Producers and consumers of several groups in a process of their own, which prints what they still can do.
+"""Producers and consumers of several groups in a process of their own, which prints each success.
 
     python -m tests.dashboards.group_clients SPEC.json
 
@@ -27,7 +27,7 @@ def say(who: str, what: str) -> None:
 
 
 def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> None:
-    """Write to every partition for ever. Those without a leader take nothing."""
+    """Write to every partition for ever. Writes to a partition without a leader fail."""
     producers: dict[tuple[str, int], KafkaProducer] = {}
     while True:
         for topic, number in partitions:
@@ -37,7 +37,7 @@ def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> 
 
 
 def consume(bootstrap: Sequence[str], group: str, topic: str, numbers: Sequence[int]) -> None:
-    """Read and commit for ever, with partitions of its own choice if there are `numbers`."""
+    """Read and commit for ever. With `numbers`, the consumer assigns these partitions to itself."""
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=group,
@@ -54,7 +54,7 @@ def consume(bootstrap: Sequence[str], group: str, topic: str, numbers: Sequence[
         for tp, records in consumer.poll(timeout_ms=500).items():
             say(group, f"read:{tp.topic}-{tp.partition}")
             read[tp] = OffsetAndMetadata(records[-1].offset + 1, "", -1)
-        if read:  # again without news, to show whether the coordinator takes it
+        if read:  # commit even without new records, which shows whether the coordinator works
             consumer.commit(read)
             say(group, "commit")
 

@@ -143,7 +143,7 @@ def a_crash_that_takes_nothing_offline(cluster: LiveCluster) -> None:
 
 @heard(*CRASH)
 def a_return_that_the_controller_is_slow_to_act_on(cluster: LiveCluster) -> None:
-    """Delay the election for some seconds. The core knows at once that the offline partitions only wait for it."""
+    """Delay the election for some seconds. The core knows at once that the offline partitions wait only for that."""
     cluster.do(dies(3))
     until_all_is_heard(cluster)
     cluster.later(30)
@@ -156,9 +156,9 @@ def a_return_that_the_controller_is_slow_to_act_on(cluster: LiveCluster) -> None
 
 @heard(*CRASH, *OF_BROKER_2)
 def two_crashes_a_minute_apart(cluster: LiveCluster) -> None:
-    """Crash another broker after the incident of the first has settled. It begins an incident of its own.
+    """Crash another broker after the first incident has settled. The second crash begins an incident of its own.
 
-    Wait a minute for a faster Alertmanager. In real time the second crash comes after twelve seconds.
+    For an Alertmanager at `SPEED` the crashes are a minute apart, in real time twelve seconds.
     """
     cluster.do(dies(3))
     cluster.until_heard("page firing PartitionsOffline of broker 3")
@@ -252,7 +252,7 @@ def half_the_cluster_is_lost(cluster: LiveCluster) -> None:
     controller=4,
 )
 def a_rolling_crash(cluster: LiveCluster) -> None:
-    """Crash each broker before the last has caught up, over ten minutes. Each crash is an incident of its own."""
+    """Crash each broker before the last one has caught up, over ten minutes. Each crash is an incident of its own."""
     cluster.do(dies(1))
     cluster.until_heard("page firing BrokerCrashed of broker 1")
     cluster.later(300)
@@ -379,7 +379,7 @@ def the_controller_pauses_for_less_than_its_session(cluster: LiveCluster) -> Non
 
 @heard("page BrokerCrashed of broker 1", "look ControllerMoved of cluster {}")
 def the_controller_pauses_for_longer_than_its_session(cluster: LiveCluster) -> None:
-    """Delay its due writes, then end its session. Another broker takes over, and it comes back as a broker."""
+    """Delay the controller's due writes, then end its session. Another broker takes over before it returns."""
     cluster.do(lambda history: history.topic("new", {0: [1, 2], 1: [2, 3]}))
     cluster.later(9)
     cluster.do(lambda history: history.controller_dies(1))

@@ -15,9 +15,9 @@ import pytest
 from tests.dashboards.live_incidents import COMPRESSED, REAL, WAYS, LiveCluster, Way, beating
 from tests.dashboards.paged_incidents import CRASH, INCIDENTS, OF_BROKER_2, TOPICS, dies, firing, returns
 
-pytestmark = pytest.mark.xdist_group("paging")  # all incidents happen once, for all tests
+pytestmark = pytest.mark.xdist_group("paging")  # one process, so that all incidents happen once
 
-# After its row, three times the longest wait by the shipped group_wait, or by the rest of a group_interval.
+# Time from the row, which is three times the longest wait by the shipped group_wait or group_interval.
 HEARD_WITHIN_SECONDS = 30
 
 
@@ -49,7 +49,7 @@ def clusters(ways) -> dict[str, LiveCluster]:
 
     with beating(list(clusters.values())), ThreadPoolExecutor(len(clusters)) as pool:
         list(pool.map(happens, clusters))
-        # Every other notification came before this one, because Alertmanager had its alert earlier.
+        # This notification comes last, because Alertmanager got every other alert earlier.
         last = LiveCluster("last", list(ways.values())).start(TOPICS)
         last.do(dies(3))
         last.until_heard("page firing PartitionsOffline of broker 3")
