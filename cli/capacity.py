@@ -30,7 +30,7 @@ _OUTPUTS_BYTES: Final = (615, 3_800, 3_450)
 
 # Bytes of the checkpoint for each partition, and for each partition of a cluster and change a second. A change writes a
 # chunk, which stays for up to two minutes, so the checkpoint has 346 MB with 200,000 partitions and 100 changes a
-# second. More than 250 changes a second need no more, because they write all 64 chunks in each of about four batches.
+# second. Beyond 250 changes a second it grows no more, because each of about four batches a second has all 64 chunks.
 _CHECKPOINT_BYTES: Final = 90
 _CHECKPOINT_CHANGE_BYTES: Final = 18
 _CHECKPOINT_CHANGES_A_SECOND: Final = 250

@@ -317,7 +317,7 @@ class ClusterRows:
                 del self.resolved[next(iter(self.resolved))]
 
     def forget(self, output: str, *, for_good: bool) -> None:
-        """Drop the rows of this output. `for_good` is an operator's wish, which keeps the ends of alerts."""
+        """Drop the rows of this output. If `for_good`, an operator forgot the cluster, and ends of alerts stay."""
         self.changes[output] += 1
         self.past.forget(output)
         self.forgotten = for_good
@@ -342,7 +342,7 @@ class ClusterRows:
     def snapshot(
         self, cluster: str, clock_behind_ms: int, at_ms: int | None = None, topics: Collection[str] | None = ()
     ) -> ClusterSnapshot:
-        """Return the cluster now or at a kept moment, with the named topics. None names all topics."""
+        """Return the cluster now or at a kept moment, with the named topics, or all for None."""
         then = {} if at_ms is None else self.past.replaced_after(at_ms)
         brokers: dict[Any, BrokerRow] = _held(self._newest[BrokerRow].rows, then.get(BrokerRow, {}))
         controller = _held(self._newest[ControllerRow].rows, then.get(ControllerRow, {}))

@@ -37,7 +37,7 @@ class Blindness(msgspec.Struct, frozen=True):
 
 
 def silent_process(job: JobRow | None, heard_ms: int, now_ms: int, stale_after_ms: int) -> str:
-    """Return the process that stopped since the heartbeat of `heard_ms`, or an empty text if either may have.
+    """Return the process that stopped after the heartbeat of `heard_ms`, or an empty text if it may be either one.
 
     A job without a record to read writes its row each ten seconds. So a row that is newer than the heartbeat shows that
     the job waits for the watcher.

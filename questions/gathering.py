@@ -43,7 +43,7 @@ class Gathering:
         """Apply the next records."""
         position = self.context.header.position
         for record in records:
-            if record.position > position:  # otherwise it repeats, or an older forwarder wrote it
+            if record.position > position:  # otherwise the record is a repetition, or an older forwarder's
                 self._note(record)
                 position = record.position
         outcome = steps(self.context, records, shows_partitions=self._shows_partitions)

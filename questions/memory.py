@@ -77,7 +77,7 @@ class Memory:
             _ = self._clusters[source][cluster]  # creates the rows
 
     def forget(self, output: str, cluster: str | None = None, *, source: str = "", for_good: bool = False) -> None:
-        """Drop the rows of this output, which starts over, for all clusters or one. `for_good` means forgotten."""
+        """Drop the rows of an output that starts over, for one cluster or all, `for_good` if an operator forgot it."""
         with self._lock:
             clusters, job = self._clusters[source], self._jobs.get(source)
             if output == Transition.output:
@@ -112,7 +112,7 @@ class Memory:
     def cluster(
         self, name: str, at_ms: int | None = None, topics: Collection[str] | None = ()
     ) -> ClusterSnapshot | None:
-        """Return the cluster now or at a kept moment, if it exists, with the named topics. None names all topics."""
+        """Return the cluster now or at a kept moment, if it exists, with the named topics, or all for None."""
         with self._lock:
             return self._snapshot(name, at_ms, topics)
 

@@ -25,7 +25,7 @@ class StageError(Exception):
 
 
 class Stage:
-    """The cluster and Kontrast's processes, started by `with`. In the end no process or file is left."""
+    """The cluster and Kontrast's processes, started by `with`. In the end no process is left."""
 
     def __init__(self, directory: Path, port: int, narrator: Narrator) -> None:
         self._narrator = narrator

@@ -79,6 +79,6 @@ class KnownClusters:
         """Return the present cluster with every partition. This takes seconds for 200,000 partitions."""
         version = (found.cluster, self._memory.version(found.cluster, PartitionRow.output))
         if self._whole is None or self._whole[0] != version:
-            self._whole = None  # frees the memory of the old one first
+            self._whole = None  # frees the former cluster's memory first
             self._whole = (version, self.snapshot(found.cluster, topics=None).picture().context)
         return found.picture(present=self.present(found), context=self._whole[1])

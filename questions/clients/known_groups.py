@@ -15,7 +15,7 @@ from wording.sentences import counted, in_brackets, listed
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
-_READ_FOR_MS: Final = 900_000  # so long a group without members reads a partition after its last commit
+_READ_FOR_MS: Final = 900_000  # a group without members counts as a reader for so long after a commit
 _DEAD: Final = "Dead"  # Kafka's state of a group that does not exist
 
 Partitions = dict[str, tuple[PartitionId, ...]]  # by topic, in order

@@ -29,7 +29,7 @@ class _Leftover(NamedTuple):
 TOPICS: Final = "/brokers/topics"
 _ENTRIES: Final = "/admin/delete_topics"
 
-# In the order that is safe for a person, the entry first, because Kafka would delete a new topic while it exists.
+# In the order that is safe for a person, the entry first, because Kafka would also apply it to a new topic.
 _LEFTOVERS: Final = (
     _Leftover("entry", _ENTRIES, ", and the next controller deletes a new topic with this name", DELETE_DELETION_ENTRY),
     _Leftover("partitions", TOPICS, " without an assignment", DELETE_PARTITION_ZNODES),

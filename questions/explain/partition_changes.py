@@ -78,7 +78,7 @@ class PartitionChanges:
         yield PartitionChange(alike, from_to, why, event, is_due=is_due)
 
     def _event(self, due: Sequence[int], other: Sequence[int], now: PartitionRow) -> Transition | None:
-        """Return a transition of the event that is in `due` but not in `other`, or else of one that began with it."""
+        """Return a transition of the event that only `due` has, not `other`, or else of one that began with `now`."""
         numbers = [number for number in due if number not in other] or due
         if numbers:
             return next((self._events[number] for number in numbers if number in self._events), None)

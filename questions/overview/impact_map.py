@@ -137,7 +137,7 @@ class Asked(NamedTuple):
 
 
 def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> ImpactMap:  # noqa: B008 (immutable)
-    """Return the map of a cluster with all its topics. If the asked moment cannot be shown, it is the present."""
+    """Return the map of a cluster with all its topics. It shows the present if it cannot show the asked moment."""
     judge = None if asked.header is None or asked.header.led_by_kraft else Judge(asked.header)
     loss = None if judge is None else _worst_loss(now, judge)
     choices = tuple(_choices(now, asked, loss))

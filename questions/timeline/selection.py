@@ -32,7 +32,7 @@ class HistorySpan(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Subjects of a timeline. Without names, it selects all subjects."""
+    """Subjects of a timeline. Without names, these are all subjects."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()

@@ -25,7 +25,7 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
     unwritable: int  # led, and rejecting acks=all
     unclean: int  # led by a replica that was not in sync
     leaders_moved: int
-    topics: tuple[str, ...] = ()  # by name, with partitions offline or unwritable, the first few
+    topics: tuple[str, ...] = ()  # the first few topics with partitions offline or unwritable, by name
     more_topics: int = 0
     most_leaders: int = 0  # leaders of the broker with the most, afterwards
 
