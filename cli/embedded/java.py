@@ -42,7 +42,7 @@ def java_command(
         find_java(),
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",  # the server lives shortly, so compile quickly rather than well
+        "-XX:TieredStopAtLevel=1",  # for a short life, compile quickly rather than well
         *archive_options(class_path),
         f"-Dlog4j2.configurationFile={_logging_file(configuration)}",
         *(f"-D{name}={value}" for name, value in (system_properties or {}).items()),

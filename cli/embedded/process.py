@@ -177,7 +177,7 @@ class ChildProcess(Child):
 
 
 def own_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
-    """Return the command line of Kontrast's own command, and an environment in which Python finds only this code."""
+    """Return the command line of Kontrast's own command, and an environment in which Python finds this code first."""
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
