@@ -67,7 +67,7 @@ class _PartitionFacts:
         self._predicted = partition.value(picture.header.controller_epoch)
 
     def headline(self) -> str:
-        """Return the verdict, its problem in a sentence or its leader."""
+        """Return the partition's problem in a sentence, or its leader if it has no problem."""
         if self._topic.queued_for_deletion:
             return "its topic is being deleted"
         problem = self._partition.problem
@@ -93,7 +93,7 @@ class _PartitionFacts:
         return found
 
     def causes(self) -> tuple[Cause, ...] | None:
-        """Return the steps that led here."""
+        """Return the steps that led to the present state, or the last writes of its znodes after a single read."""
         if not self._is_one_look:
             return causes_of(self._picture.story, self._partition.replicas)
         topic = f"/brokers/topics/{self._tp.topic}"
@@ -133,7 +133,7 @@ class _PartitionFacts:
         try:
             znode = None if record is None else decode(record.content, TopicZnode)
         except ZnodeError:
-            return ()  # `check` names it
+            return ()  # `kontrast check` reports such a znode
         named = () if znode is None else znode.partitions.get(self._tp.partition, ())
         twice = {broker for broker in named if named.count(broker) > 1}
         if not twice:
@@ -205,7 +205,7 @@ class _PartitionFacts:
         return says + (f", then removes {bracketed(partition.removing)}" if partition.removing else "")
 
     def _ways_back(self) -> Iterator[Statement]:
-        """Return the ways to make an unusable partition usable, with and without a loss."""
+        """Return the ways to make an unusable partition usable, with and without lost records."""
         yield Statement("comes back", self._comes_back(), Certainty.EXPECTED)
         lost = (Problem.NO_LIVE_IN_SYNC_REPLICA, Problem.LEADERLESS)
         if self._value is not None and self._partition.problem in lost:

@@ -55,7 +55,7 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
 
 
 def _clients(picture: Picture, name: str) -> Iterator[Statement]:
-    """Yield the owner, and the consumer groups that read the topic, with those that lack a partition."""
+    """Yield the owner, the consumer groups that read the topic, and the groups that cannot read a partition."""
     clients = picture.clients
     owner = clients.teams.team_of(name)
     if owner is not None:
