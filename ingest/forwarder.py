@@ -179,7 +179,7 @@ class _Watch:
         self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
     def run(self, reason: ReadReason, complete_read_requested: Callable[[], bool]) -> bool:
-        """Forward until asked to stop, or for a complete read, which is to be a new generation's.
+        """Forward until asked to stop, or until readers need a complete read, which begins a new generation.
 
         Raise _RolledBackError if ZooKeeper is the reason.
         """

@@ -183,7 +183,8 @@ class Clocks:
     def read(self) -> tuple[int, int]:
         """Return the wall clock since 1970, and the steady clock since an unknown moment.
 
-        Their difference stays constant until it exceeds the error of the readings, after NTP's slewing or a step.
+        The returned difference of both clocks stays the same until the real one differs by more than the error of the
+        readings, after NTP's slewing or a step.
         """
         while True:
             before_ns = self._steady_ns()

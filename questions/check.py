@@ -12,6 +12,7 @@ from controller.view.health import never_registered
 from questions.doubts import doubts
 from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
+from questions.question import Question
 from questions.state import ClusterState, Counts, State, counts_of, state_of
 
 
@@ -53,6 +54,16 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     def is_well(self) -> bool:
         """Return whether the cluster is well, now."""
         return self.state.state is State.WELL and not self.doubts
+
+
+class Check(Question, frozen=True):
+    """Check a cluster: its problems, worst first, with start, cause and next step."""
+
+    answer = Health
+
+    def ask(self, picture: Picture) -> Health:
+        """Return the health of the cluster."""
+        return check(picture)
 
 
 def check(picture: Picture) -> Health:

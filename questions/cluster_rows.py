@@ -28,6 +28,7 @@ from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import CHUNK_COUNT, new_context
+from controller.rules.topic_ranks import TopicRanks
 from controller.view.types import Context
 from questions.doubts import STALE, check_of, hidden_by, silence
 from questions.past import Change, Past, Replaced
@@ -114,14 +115,16 @@ class ClusterSnapshot:
         context: Context | None = None,
         *,
         counted: bool = True,
+        ranks: TopicRanks = (),
     ) -> Picture:
         """Return the picture with these of the open alerts, by default all. The cluster must have gauges.
 
         `context` is the whole cluster's, if it was built before. Only a question about one partition needs no counts.
+        `ranks` give the order of topics.
         """
         assert self.gauges is not None, "a cluster that was not read"
         if context is None:
-            empty = _empty(self.cluster, max(1, min(CHUNK_COUNT, len(self.topics))))
+            empty = _empty(self.cluster, max(1, min(CHUNK_COUNT, len(self.topics))), ranks)
             context = context_of_rows(empty, self.metadata, self.gauges, counted=counted)
         return Picture(
             origin=Origin.HISTORY,
@@ -168,8 +171,8 @@ class ClusterSnapshot:
 
 
 @lru_cache(1 << 7)
-def _empty(cluster: str, chunk_count: int) -> Context:
-    return new_context(cluster, chunk_count=chunk_count)
+def _empty(cluster: str, chunk_count: int, ranks: TopicRanks) -> Context:
+    return new_context(cluster, chunk_count=chunk_count, topic_ranks=ranks)
 
 
 def segment_of(topic: str) -> int:

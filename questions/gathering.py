@@ -14,16 +14,12 @@ from controller.restore.one_read import context_of_read
 from controller.step import steps
 from controller.view.types import Context
 from questions.picture import Origin, Picture, worst_first
+from questions.question import keep_nothing
 
 _RESOLVED = "resolved"
 _NODE = RecordKind.NODE
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _OF_TOPICS = frozenset(kind.name for subject in ("Partitions", "Topics") for kind in SECTIONS[subject])
-
-
-def keep_nothing(_row: Row) -> bool:
-    """Return the choice of a question that ignores the past."""
-    return False
 
 
 class Gathering:

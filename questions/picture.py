@@ -76,6 +76,11 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         """Return the facts beside the topics."""
         return self.context.header
 
+    @property
+    def now_ms(self) -> int:
+        """Return the present, or the shown moment of the past."""
+        return self.as_of_ms if self.present is None else self.present.now_ms
+
     def topic(self, name: str) -> Topic | None:
         """Return the topic of this name, if it exists."""
         topic = self.context.topics.get(name)

@@ -33,7 +33,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The things that contain the words, the best first; `more` if others contain them too."""
+    """The things that contain the words, the best first. `more` is set if further ones contain the words."""
 
     words: str
     hits: tuple[Hit, ...]

@@ -38,7 +38,6 @@ A_TABLE = "panels in the order of the board, without a branch"
 LONG_FUNCTIONS = {
     "cli/commands/ask/place.py place": "twelve lines are its options",
     "cli/commands/ask/report.py report": "thirteen lines are its options",
-    "cli/commands/ask/timeline.py timeline": "eleven lines are its options",
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",
     "deploy/boards/brokers.py board": A_TABLE,
     "deploy/boards/controller.py board": A_TABLE,

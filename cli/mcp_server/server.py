@@ -18,8 +18,9 @@ from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from cli.mcp_server.commands import Answer, Commands, NoAnswerError
-from cli.mcp_server.tools import TOOLS, Question, schema_of
+from cli.mcp_server.answers import MOST_WAITING, Answers, NoAnswerError
+from cli.mcp_server.tools import TOOLS, Asked, Told, input_schema
+from questions.question import Question, schema_of
 
 _PLACES: Final = (Path(__file__).parents[2] / "docs" / "runbooks", Path(__file__).parent / "runbooks")
 ADDRESS: Final = "kontrast://runbooks/"
@@ -42,7 +43,7 @@ _FOREIGN: Final = (
 )
 _PROGRESS_SECONDS: Final = 5.0
 # The longest answer of a tool, behind a full queue of others.
-LONGEST_ANSWER_SECONDS: Final = 2 * max(tool.timeout_seconds for tool in TOOLS.values())
+LONGEST_ANSWER_SECONDS: Final = (MOST_WAITING + 1) * max(tool.timeout_seconds for tool in TOOLS.values())
 _LOOK_SECONDS: Final = 0.2
 PATH: Final = "/mcp"
 
@@ -51,7 +52,7 @@ _Context = Any  # of the package's requests, which no answer needs
 
 def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
     """Make a server of the questions to one source. Without a past it leaves out the tools that need one."""
-    commands = Commands(source)
+    answers = Answers(source)
     tools = {name: tool for name, tool in TOOLS.items() if has_past or not tool.needs_past}
 
     async def list_tools(_: _Context, _page: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -61,12 +62,11 @@ def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
         if asked.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {asked.name}")
         try:
-            question = msgspec.convert(asked.arguments or {}, tools[asked.name])
-            answer = await _with_progress(context, question, commands)
-        except (msgspec.ValidationError, NoAnswerError) as error:
+            told = await _with_progress(context, Asked(asked.name, asked.arguments or {}), answers)
+        except NoAnswerError as error:
             return types.CallToolResult(content=[_text(str(error)), _text(_FOREIGN)], is_error=True)
-        texts = [msgspec.json.encode(answer.content).decode(), answer.warnings, _FOREIGN]
-        return types.CallToolResult(content=[_text(text) for text in texts if text], structured_content=answer.content)
+        texts = [msgspec.json.encode(told.content).decode(), told.warnings, _FOREIGN]
+        return types.CallToolResult(content=[_text(text) for text in texts if text], structured_content=told.content)
 
     return Server(
         "kontrast",
@@ -79,7 +79,7 @@ def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
     )
 
 
-async def _with_progress(context: _Context, question: Question, commands: Commands) -> Answer:
+async def _with_progress(context: _Context, asked: Asked, answers: Answers) -> Told:
     """Return the answer, and report meanwhile how long the question has waited. Raise NoAnswerError."""
 
     async def report() -> None:
@@ -87,19 +87,19 @@ async def _with_progress(context: _Context, question: Question, commands: Comman
         while True:
             await anyio.sleep(_PROGRESS_SECONDS)
             seconds = anyio.current_time() - began
-            await context.session.report_progress(seconds, question.timeout_seconds, f"{seconds:.0f} s")
+            await context.session.report_progress(seconds, TOOLS[asked.tool].timeout_seconds, f"{seconds:.0f} s")
 
     failure: NoAnswerError | None = None
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(report)
         try:
-            answer = await commands.ask(question)
+            told = await answers.ask(asked)
         except NoAnswerError as error:  # which a task group would wrap
             failure = error
         tasks.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    return answer
+    return told
 
 
 async def _list_resources(_: _Context, _page: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
@@ -169,7 +169,7 @@ def _described(name: str, tool: type[Question]) -> types.Tool:
     return types.Tool(
         name=name,
         description=tool.__doc__,
-        input_schema=schema_of(tool),
+        input_schema=input_schema(tool),
         output_schema=schema_of(tool.answer),
         annotations=types.ToolAnnotations(read_only_hint=True, open_world_hint=False),
     )

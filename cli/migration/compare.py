@@ -17,11 +17,12 @@ from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import where_clusters_are
 from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from migration.preflight.tree import MIGRATION, Tree
+from questions.question import NotFoundError
 
 if TYPE_CHECKING:
     from ingest.zookeeper.client import WatchedZooKeeper

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cli.followed_outputs import Where, chunks_until_now
 from cli.running import StoppedError
-from cli.sources.source import NotFoundError, moment_named
+from cli.sources.source import moment_named
 from controller.contract.metadata_rows import BeginningRow, ControllerRow, MetadataRow, PartitionRow
 from controller.contract.newest_rows import NewestRows
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
@@ -15,6 +15,7 @@ from controller.contract.row import Row
 from ingest.files.data_directory import Until
 from questions.diff.side import Side, of_rows
 from questions.memory import Memory
+from questions.question import NotFoundError
 from transport.address import Address
 from wording.times import exact_moment
 

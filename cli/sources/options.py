@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +23,10 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.addresses import read_address
-from cli.sources.moments import TIMES, MomentParameter, chroot_option
+from cli.sources.moments import MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
+from questions.moments import TIMES
 from streaming.config import StreamConfig
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
@@ -76,6 +77,20 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     for parameter in command.__click_params__[own:]:  # type: ignore[attr-defined]  # click's own
         parameter.group = _GROUP
     return command
+
+
+@click.command("mcp")
+@source_options
+def source_flags(**flags: Any) -> Mapping[str, Any]:  # noqa: ANN401 (click's own)
+    """Return the flags of a source."""
+    return flags
+
+
+def read_source_flags(arguments: Sequence[str]) -> Mapping[str, Any]:
+    """Return the flags of a source on a command line of their own. Raise UsageError."""
+    with source_flags.make_context("kontrast mcp", list(arguments)) as context:
+        found: Mapping[str, Any] = source_flags.invoke(context)
+        return found
 
 
 def source_of(flags: Mapping[str, Any], *, patience_seconds: float | None = None) -> Source:

@@ -15,7 +15,6 @@ from cli.printing import standard_error
 from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows, moment_in
 from cli.sources.files import side_of, take_all
-from cli.sources.source import NotFoundError, Scope
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
@@ -26,6 +25,7 @@ from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
 from questions.gathering import Gathering
 from questions.picture import Picture, Present
+from questions.question import NotFoundError, Scope
 from streaming.config import BrokersConfig
 from transport.address import JournalAddress
 
@@ -104,7 +104,7 @@ class StreamSource:
         if found is None or found.gauges is None or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
         story = self._story(scope, cluster, stop)
-        return msgspec.structs.replace(found.picture(), story=story, lacking=lacking)
+        return msgspec.structs.replace(found.picture(ranks=self.brokers.topic_ranks), story=story, lacking=lacking)
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from cli.running import StoppedError
-from cli.sources.source import NotFoundError, Scope
 from controller.contract.records import Record
 from controller.restore.stored_context import new_context
 from ingest.config import ZooKeeperConfig
 from questions.gathering import Gathering
 from questions.picture import Picture
+from questions.question import NotFoundError, Scope
 from streaming.config import BrokersConfig
 
 _NAMED_CHROOTS: Final = 10

@@ -226,12 +226,12 @@ def _in_order(order: Iterable[Return]) -> str:
 def damage_in_words(affected: Affected, hosted: int | None = None) -> str:
     """Return a clause with the partitions' damage, the worst first, and a sentence with the brokers that must stay up.
 
-    `hosted` is the number of replicas on the one broker that is away.
+    `hosted` is the number of replicas on the one broker that is away, until the controller has written their absence.
     """
     offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*_WAITING)
     lacking = affected.of(PartitionIssue.UNDER_REPLICATED)
     fewer = lacking.count
-    if hosted is not None:  # the controller may not have written the missing replicas yet
+    if hosted is not None:
         fewer = max(fewer, hosted - offline.count - waiting.count)
     named = in_brackets(offline.examples, offline.count)
     parts = [f"{Fact.OFFLINE.counted(offline.count)}{named}"] if offline.count else []

@@ -67,7 +67,8 @@ def _away(
     header: Header, incident: Incident, missing: Mapping[BrokerId, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
     # Before the controller has written ISRs, only for one broker is it known how many partitions lack a replica.
-    cost = damage_in_words(affected, sum(missing.values()) if len(missing) == 1 else None)
+    is_written = header.acting and not any(event.writes_due for event in header.events.values())
+    cost = damage_in_words(affected, sum(missing.values()) if len(missing) == 1 and not is_written else None)
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 

@@ -330,9 +330,6 @@ def _tolerantly(data: bytes | None, content: type[_Content]) -> _Content:
         raise ZnodeError("no data", Flaw.NULL)
     try:
         value = kafka_json.value_in(data)
-        if isinstance(value, dict):
-            # Half a character in a name that Kafka does not look for is no text to msgspec.
-            value = {key.encode("utf-8", "replace").decode(): field for key, field in value.items()}
         return msgspec.convert(content.read_from(value) if issubclass(content, ZnodeContent) else value, content)
     except kafka_json.NoContentError as error:
         raise ZnodeError("no data", Flaw.EMPTY) from error

@@ -117,10 +117,10 @@ def load_in_flight(tx: Transaction) -> Event | None:
 
 
 def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
-    """Abort in-flight events of the controller on this broker. It never did the unwritten parts.
+    """Abort in-flight events of the controller on this broker, because it never did their unwritten parts.
 
     The controller has one thread, which learns of the loss of /controller only after the events before it. Its next
-    write ends in an exception. The effects of an event that has begun are published so far. If the write is a removal
+    write ends in an exception. The published effects of an event that has begun stay. If the write is a removal
     from an ISR, the rest of its batch stays in the process, which is poisoned (KAFKA-12315; seen on 2.4, 2.8 and 3.9).
     """
     header = tx.header

@@ -253,7 +253,7 @@ def _wait_for_new_replicas(tx: Transaction, tp: TopicPartition, assignment: Repl
 
 
 def take_back_waiting(tx: Transaction, tp: TopicPartition) -> None:
-    """Take back the wait for new replicas that got in sync before it began, because the controller reads that ISR."""
+    """End the wait for new replicas that were in sync before the wait began, because the controller reads that ISR."""
     partition = tx.state.partition(tp)
     first = next((action for action in partition.queue if isinstance(action, Write)), None) if partition else None
     if partition is None or not isinstance(first, BumpLeaderEpoch):

@@ -141,7 +141,7 @@ class Delivery:
             yield replace(said, certain=said.certain and said.cluster not in stale_since_ms)
 
     def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
-        """Note a fresh heartbeat. A new cluster has as long as the others for its first one."""
+        """Note a fresh heartbeat. The age of a cluster that never sent one counts from the moment it was first seen."""
         gauges, made_ms = snapshot.gauges, snapshot.heartbeat_ms
         place = None if gauges is None else (gauges.generation, gauges.seq, snapshot.clock_behind_ms)
         known = self._heard.get(snapshot.cluster)

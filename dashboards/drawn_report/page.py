@@ -23,13 +23,14 @@ _MOST_TOPICS: Final = 100  # of a cluster in its table, while CSV and JSON have 
 
 
 def page_of(report: Report, doubts: Iterable[str] = ()) -> str:
-    """Return the page's HTML. `doubts` are the reasons why it may be incomplete."""
+    """Return the page's HTML. `doubts` are the reasons why the report may be incomplete."""
     names = [cluster.cluster for cluster in report.clusters if cluster.cluster]
     subject = f"cluster {names[0]}" if len(names) == 1 else counted(len(names), "cluster")
     page, body = begun_page(printable(f"Availability, failovers and alerts of {subject}"), _STYLE)
     for doubt in doubts:
         SubElement(body, "p", {"class": "warn"}).text = printable(doubt)
     _availability(body, report)
+    _teams(body, report)
     SubElement(body, "h2").text = "Without a controller"
     body.append(drawn_failovers(report.clusters))
     for cluster in report.clusters:
@@ -51,6 +52,21 @@ def _availability(body: Element, report: Report) -> None:
     SubElement(legend, "span", {"class": "key refusing"}).tail = "led, but rejecting acks=all"
     if others:
         SubElement(legend, "br").tail = f"{counted(others, 'more topic')} always writable, or better than these."
+
+
+def _teams(body: Element, report: Report) -> None:
+    if report.teams:
+        SubElement(body, "h2").text = "Impact by team"
+    columns = ("team", "topics", "partition-minutes", "offline", "rejecting acks=all", "online", "writable")
+    rows = [
+        (
+            *(str(team), str(team.topics), minutes_of(team.partition_minutes)),
+            *map(minutes_of, (team.offline_partition_minutes, team.unwritable_partition_minutes)),
+            *map(share, (team.online, team.writable)),
+        )
+        for team in report.teams
+    ]
+    _table(body, columns, rows)
 
 
 def _cluster(body: Element, cluster: ClusterReport, objective_percent: float | None) -> None:

@@ -15,6 +15,7 @@ from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
 from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
+from questions.moments import TIMES
 from questions.overview.impact_map import Moment
 from questions.overview.overview import Overview
 from questions.restartable import Restartable
@@ -64,8 +65,7 @@ _REFUSALS: Final = {
 }
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer", "minimum": 0}
-_MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
-AT: Final = Query("at", f"Moment, as {_MOMENT}. Default: the newest. The answer uses the nearest kept moment.", _TEXT)
+AT: Final = Query("at", f"Moment: {TIMES}. Default: the newest. The answer uses the nearest kept moment.", _TEXT)
 _MAP: Final = Query(
     "map",
     "Moment of `map`: before the incident, now, first or second (after these brokers have started), or loss (of one "

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
-from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,6 +30,7 @@ from questions.explain.from_rows import (
 from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
 from questions.memory import Memory
+from questions.moments import TIMES, read_moment
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.overview import Overview, Overviews, Shown, unread, worst_first
 from questions.search import Found, search
@@ -43,9 +42,7 @@ from wording.suggestions import did_you_mean, near
 from wording.times import moment
 
 _NO_LOSS: Final = "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
-_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 
-ClientsOf = Callable[[str], Clients]
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 
 
@@ -57,7 +54,7 @@ class Moment(NamedTuple):
 
 
 class Resources:
-    """The question of each path, asked of the followed clusters, with `quorum` of `Overviews` and `clients` by name."""
+    """The question of each path, asked of the followed clusters, with `quorum` of `Overviews`."""
 
     def __init__(  # noqa: PLR0913 (one source an argument)
         self,
@@ -67,12 +64,10 @@ class Resources:
         leases: Leases,
         config: PageConfig,
         quorum: Callable[[str], str],
-        clients: ClientsOf,
     ) -> None:
         self._memory = memory
         self._clusters = clusters
         self._leases = leases
-        self._clients = clients
         self._ranks = config.teams.ranks
         self._overviews = Overviews(memory, config, self._ranks, quorum)
         self._histories = Histories(memory, self._overview_at, transitions.follow)
@@ -99,7 +94,7 @@ class Resources:
         unknown = self._clusters.why_unknown(now)
         if unknown is not None:
             return unread(now.cluster, unknown)
-        overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clients(now.cluster))
+        overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clusters.clients(now.cluster))
         return msgspec.structs.replace(overview, lease=self._leases.held(now.cluster, now_ms()))
 
     def _overview_at(self, then: ClusterSnapshot, at_ms: int | None, shown: MapMoment = MapMoment.NOW) -> Overview:
@@ -107,7 +102,9 @@ class Resources:
         return self._mapped(made, then, at_ms, shown)
 
     def _mapped(self, made: Overview, found: ClusterSnapshot, at_ms: int | None, shown: MapMoment) -> Overview:
-        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown))
+        clients = self._clusters.clients(found.cluster)
+        clients = clients if at_ms is None else Clients(teams=clients.teams)  # the groups are those of now
+        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown, clients))
 
     def overview(self, request: Request) -> Overview:
         """Return the cluster on one screen, with its map."""
@@ -142,7 +139,7 @@ class Resources:
         """Return the topic with some of its partitions."""
         topic, first = named(request, "topic"), number(request.query_params.get("first", "0"), "first")
         then, at_ms = self._then(request, {topic})
-        clients = self._clients(then.cluster) if at_ms is None else NO_CLIENTS
+        clients = self._clusters.clients(then.cluster) if at_ms is None else NO_CLIENTS
         answer = topic_answer(then, topic, first, self._clusters.present(then, at_ms), clients)
         similar = lambda: similar_topics(self._memory, then.cluster, topic)  # noqa: E731
         return found(answer, f"{_there_is(at_ms)} no topic {topic}.", similar)
@@ -171,7 +168,7 @@ class Resources:
 
     def groups(self, request: Request) -> KnownGroups:
         """Return the consumer groups as the brokers last described them."""
-        return self._clients(self._clusters.snapshot(named(request, "cluster")).cluster).known
+        return self._clusters.clients(self._clusters.snapshot(named(request, "cluster")).cluster).known
 
     def timeline(self, request: Request) -> History:
         """Return the past around a moment."""
@@ -200,7 +197,7 @@ class Resources:
         try:
             now = self._clusters.snapshot(cluster)
             losses = _losses(request, now)
-            return play_losses(self._clusters.whole(now).context, losses, doubts, self._clients(cluster))
+            return play_losses(self._clusters.whole(now), losses, doubts)
         except UnknownClusterError as error:
             return WhatIf(doubts, None, str(error))
 
@@ -244,14 +241,14 @@ def _nothing_kept(cluster: str) -> str:
 
 
 def _asked_ms(request: Request) -> int | None:
-    """Return the requested time in milliseconds since 1970, if any. ISO 8601 without a zone is UTC."""
+    """Return the requested time in milliseconds since 1970, if any."""
     said = request.query_params.get("at", "").strip()
     if not said:
         return None
-    if _MILLISECONDS.fullmatch(said):
-        return int(said)
     try:
-        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
+        at_ms = read_moment(said).time_ms
     except ValueError:
-        raise HTTPException(400, "at is no moment. Write 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        at_ms = None
+    if at_ms is None:
+        raise HTTPException(400, f"at is no moment. Write {TIMES}.")
+    return at_ms

@@ -13,9 +13,9 @@ from dashboards.page.config import PageConfig
 from dashboards.page.known_clusters import KnownClusters, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.request_parts import found, named, number
-from questions.known_brokers import UnknownBrokersError
 from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
-from questions.restartable import Restartable, Verdict, restartable, under_lease
+from questions.question import NotFoundError
+from questions.restartable import MayRestart, Restartable, Verdict, under_lease
 from transport.printable import printable
 
 _LONGEST_HOLDER: Final = 100
@@ -61,12 +61,14 @@ class Restarts:
 
     def _judged(self, request: Request) -> Restartable:
         asked, cluster = request.query_params, self._clusters.snapshot(named(request, "cluster"))
-        broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
-        absent = [BrokerId(number(each, "accept_absent")) for each in asked.getlist("accept_absent")]
+        question = MayRestart(
+            broker=number(asked.get("broker", ""), "broker"),
+            accept_topics=tuple(asked.getlist("accept_topic")),
+            accept_absent=tuple(number(each, "accept_absent") for each in asked.getlist("accept_absent")),
+        )
         try:
-            whole = self._clusters.whole(cluster)
-            return restartable(whole, broker, accepted_topics=accepted_topics, accepted_absent=absent)
-        except UnknownBrokersError as error:
+            return question.ask(self._clusters.whole(cluster))
+        except NotFoundError as error:
             raise HTTPException(404, f"{error}.") from error
 
     def _refuse_stranger(self, request: Request) -> None:

@@ -23,11 +23,11 @@ from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
-from dashboards.page.known_clusters import KnownClusters, now_ms
+from dashboards.page.known_clusters import ClientsOf, KnownClusters, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.page.request_parts import named
-from dashboards.page.resources import Answer, ClientsOf, Moment, Resources
+from dashboards.page.resources import Answer, Moment, Resources
 from dashboards.page.restarts import Restarts
 from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
@@ -76,8 +76,8 @@ class LivePage:
         self._memory = memory
         self._stop = stop
         self._config = config
-        clusters, leases = KnownClusters(memory, reading, config.stale_after_ms), Leases()
-        self.resources = Resources(memory, clusters, transitions, leases, config, quorum, clients)
+        clusters, leases = KnownClusters(memory, reading, config.stale_after_ms, clients), Leases()
+        self.resources = Resources(memory, clusters, transitions, leases, config, quorum)
         self._restarts = Restarts(clusters, leases, config)
         self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)

@@ -59,7 +59,7 @@ class GroupRequests(BrokerNode):
     def committed(self, groups: Sequence[str]) -> tuple[dict[str, Offsets], list[str]]:
         """Return the committed offsets of groups, and the groups whose offsets are denied.
 
-        There are up to 50 groups if the broker `fetches_many`, and one otherwise.
+        A request has up to 50 groups if the broker `fetches_many`, and one otherwise.
         """
         if self.fetches_many:
             of_groups = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]

@@ -35,7 +35,7 @@ _HEADERS = (
 class HttpServer:
     """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once.
 
-    With `lifespan` the application starts and ends with the server. An answer must be made and taken in
+    With `lifespan` the application starts and ends with the server. An answer must be made and taken within
     `answer_seconds`, by default those of a page.
     """
 

@@ -35,6 +35,11 @@ class Until:
     zxid: Zxid | None = None
     time_ms: int | None = None
 
+    @property
+    def text(self) -> str:
+        """Return the end as options name it."""
+        return str(self.time_ms) if self.zxid is None else f"{self.zxid:#x}"
+
     def is_passed(self, zxid: Zxid, time_ms: int) -> bool:
         """Return whether this zxid and time are after the end."""
         return (self.zxid is not None and zxid > self.zxid) or (self.time_ms is not None and time_ms > self.time_ms)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from controller.contract.ids import PartitionId, TopicPartition
-from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.view.types import Context
 from questions.clients.known_groups import (
@@ -96,10 +95,13 @@ def impact_of(known: KnownGroups, troubled: Troubled, teams: Teams) -> Impact:
     )
 
 
-def readers_of(known: KnownGroups, topic: str) -> tuple[Group, ...]:
-    """Return the running groups that read or subscribe to a topic, in order."""
-    every = sorted(known.groups.values(), key=lambda group: group.group)
-    return tuple(each for each in every if each.is_running and (topic in each.reads or topic in each.subscribes))
+def readers_by_topic(known: KnownGroups, topics: Collection[str]) -> dict[str, list[str]]:
+    """Return the running groups that read or subscribe to each of these topics, in order."""
+    found: dict[str, list[str]] = {topic: [] for topic in topics}
+    for name, group in sorted(known.groups.items()):
+        for topic in {*group.read_ms, *group.subscribes}.intersection(topics) if group.is_running else ():
+            found[topic].append(name)
+    return found
 
 
 def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tuple[TopicPartition, ...]]:
@@ -127,10 +129,20 @@ def effects_in_words(effects: Iterable[Effect], lost: Iterable[TopicPartition]) 
     return ", and ".join(reads if effect is Effect.CANNOT_READ else effect.value for effect in effects)
 
 
-def troubled_in(rows: Iterable[PartitionRow], sizes: Mapping[str, int]) -> Troubled:
-    """Return the troubled partitions among these rows."""
-    by_problem = [((row.topic, row.partition), row.problem) for row in rows]
-    return _troubled(by_problem, sizes)
+class _OfPartition(Protocol):
+    """A row of a partition, or its change in an imagined cluster."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> PartitionId: ...
+    @property
+    def problem(self) -> str | None: ...
+
+
+def troubled_in(partitions: Iterable[_OfPartition], sizes: Mapping[str, int]) -> Troubled:
+    """Return the troubled ones among these partitions."""
+    return _troubled([((each.topic, each.partition), each.problem) for each in partitions], sizes)
 
 
 def troubled_in_context(context: Context) -> Troubled:

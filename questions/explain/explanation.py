@@ -11,7 +11,6 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
 from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
-from questions.clients.groups import answered_ago
 from questions.doubts import blindness, doubts_beside
 from questions.picture import Beginning, Picture
 
@@ -98,12 +97,6 @@ def findings_about(
         return named or of_broker or (bool(group) and row.group == group)
 
     return tuple([finding_of(row, picture) for row in picture.alerts if is_about(row)])
-
-
-def as_of(picture: Picture, asked_ms: int) -> str:
-    """Return the age of brokers' answers in half a sentence."""
-    now_ms = picture.as_of_ms if picture.present is None else picture.present.now_ms
-    return answered_ago(asked_ms, now_ms)
 
 
 def whereabout(broker: BrokerId, picture: Picture) -> str:

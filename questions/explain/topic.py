@@ -18,14 +18,15 @@ from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.clients.groups import (
     Effect,
+    answered_ago,
     effects_in_words,
     effects_on,
     groups_by_team,
-    readers_of,
+    readers_by_topic,
     troubled_in_context,
 )
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import all_of, bracketed, counted, joined, listed
@@ -59,15 +60,15 @@ def _clients(picture: Picture, name: str) -> Iterator[Statement]:
     owner = clients.teams.team_of(name)
     if owner is not None:
         yield Statement("team", str(owner))
-    readers = readers_of(clients.known, name)
+    readers = readers_by_topic(clients.known, {name})[name]
     if readers:
-        names = [group.group for group in readers]
-        yield Statement("read by", f"{groups_by_team(names, clients.teams)}, {as_of(picture, clients.known.asked_ms)}")
+        answered = answered_ago(clients.known.asked_ms, picture.now_ms)
+        yield Statement("read by", f"{groups_by_team(readers, clients.teams)}, {answered}")
     troubled = troubled_in_context(picture.context)
     for group in readers:
-        lost = [tp for tp in effects_on(group, troubled)[1] if tp.topic == name]
+        lost = [tp for tp in effects_on(clients.known.groups[group], troubled)[1] if tp.topic == name]
         if lost:
-            yield Statement("", f"group {group.group} {effects_in_words([Effect.CANNOT_READ], lost)}")
+            yield Statement("", f"group {group} {effects_in_words([Effect.CANNOT_READ], lost)}")
 
 
 def _unwell(topic: Topic) -> list[tuple[PartitionId, Partition]]:

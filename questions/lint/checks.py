@@ -267,7 +267,7 @@ def unclean(cluster: Linted) -> Iterator[str]:
 
 
 def orphan_settings(cluster: Linted) -> Iterator[str]:
-    """Yield topics that have settings and do not exist."""
+    """Yield topics that have settings but do not exist."""
     for name, record in sorted(cluster.children["/config/topics"].items(), key=itemgetter(0)):
         if cluster.picture.topic(name) is None and _has_settings(record):
             yield name

@@ -21,6 +21,7 @@ from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETT
 from controller.view.advice import advice_for
 from questions.lint import checks
 from questions.picture import WORST_FIRST, Picture
+from questions.question import Question
 
 _EXAMPLES: Final = 10
 
@@ -45,6 +46,22 @@ class LintCheck(msgspec.Struct, frozen=True):
     will: str
     advice: Advice
     reads_znodes: bool = False  # it looks at znodes beyond the controller's context
+
+
+class LintFindings(msgspec.Struct, frozen=True):
+    """Findings of each check, worst first. Without a count, the source lacks the znodes of the check."""
+
+    findings: tuple[LintFinding, ...]
+
+
+class Lint(Question, frozen=True):
+    """Find znodes that will cause trouble at a failover, a restart or the next change, with the fix of each."""
+
+    answer = LintFindings
+
+    def ask(self, picture: Picture) -> LintFindings:
+        """Return the findings of the cluster."""
+        return LintFindings(lint(picture))
 
 
 def lint(picture: Picture) -> tuple[LintFinding, ...]:

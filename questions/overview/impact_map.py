@@ -12,12 +12,15 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from controller.contract.ids import NO_LEADER, BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.problem import Problem
 from controller.view.returns import is_restored
 from controller.view.types import Header
+from questions.clients.groups import Clients, answered_ago, groups_by_team, readers_by_topic
+from questions.clients.teams import Team
 from questions.cluster_rows import ClusterSnapshot, TopicRows, problem_since_ms
 from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS, cause_of, needs_of
 from questions.whatif.alike import Alike, Judge
@@ -103,6 +106,9 @@ class MapLine(msgspec.Struct, frozen=True):
     says: str
     causes: tuple[Cause, ...]
     squares: tuple[Square, ...]
+    team: Team | None = None  # that owns the topic
+    groups: int = 0  # known consumer groups that read it
+    readers: str = ""  # these groups in half a sentence
 
 
 class ImpactMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -153,6 +159,19 @@ def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> Impa
         starts=rows.starts,
         lost=rows.lost,
     )
+
+
+def with_clients(impact: ImpactMap, clients: Clients, now_ms: int) -> ImpactMap:
+    """Return the map with the team and the consumer groups of each topic."""
+    by_topic = readers_by_topic(clients.known, {line.topic for line in impact.lines})
+    answered = answered_ago(clients.known.asked_ms, now_ms)
+
+    def named(line: MapLine) -> MapLine:
+        groups = by_topic[line.topic]
+        readers = f"{groups_by_team(groups, clients.teams)}, {answered}" if groups else ""
+        return replace(line, team=clients.teams.team_of(line.topic), groups=len(groups), readers=readers)
+
+    return replace(impact, lines=tuple(map(named, impact.lines)))
 
 
 class _ShownRows(NamedTuple):

@@ -26,7 +26,7 @@ from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
 from questions.lease import Lease
 from questions.memory import Memory
-from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map
+from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
 from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
 from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of, place_of
 from questions.overview.recent import (
@@ -122,6 +122,7 @@ class Shown(NamedTuple):
     at_ms: int | None
     now_ms: int
     moment: Moment = Moment.NOW
+    clients: Clients = NO_CLIENTS
 
 
 class Overviews:
@@ -159,6 +160,7 @@ class Overviews:
         alerts = self._memory.changes(found.cluster, strip_begin_ms(at_ms, past.now_ms), past.now_ms, {AlertRow.output})
         strip = strip_of(alerts, past, self._memory.newest_events(found.cluster), at_ms)
         impact = impact_map(whole, partial(place_of, ranks=self._ranks), self._asked(made, found, shown.moment))
+        impact = with_clients(impact, shown.clients, shown.now_ms)
         return msgspec.structs.replace(made, map=impact, strip=strip)
 
     def _asked(self, made: Overview, found: ClusterSnapshot, moment: Moment) -> Asked:

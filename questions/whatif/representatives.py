@@ -44,7 +44,7 @@ class Representatives(NamedTuple):
             changes.append(change)
             for other in self._others(TopicPartition(change.topic, change.partition)):
                 changes.append(msgspec.structs.replace(change, topic=other.topic, partition=other.partition))
-        return msgspec.structs.replace(found, changes=worst_first(changes))
+        return msgspec.structs.replace(found, changes=worst_first(changes, self.context))
 
     def _others(self, tp: TopicPartition) -> Sequence[TopicPartition]:
         return self.others.get(tp, ())

@@ -41,7 +41,7 @@ _JOURNAL_OFFSET = JsonDecoder(_JournalOffset)
 class CheckpointFiles:
     """The files below a checkpoint's directory, and those that are on disk in their current form.
 
-    A file system of Hadoop keeps a file as soon as Spark has closed it, in the copies of its own settings.
+    A file system of Hadoop keeps a file, in as many copies as it is set to, as soon as Spark has closed the file.
     """
 
     def __init__(self, directory: Place) -> None:

@@ -45,7 +45,7 @@ class HadoopPath:
         return self._uri.rpartition("/")[2]
 
     def with_name(self, name: str) -> HadoopPath:
-        """Return the path beside it."""
+        """Return the path of another name in the same directory."""
         return HadoopPath(self._manager, self._session, f"{self._uri.rpartition('/')[0]}/{name}")
 
     def exists(self) -> bool:

@@ -84,7 +84,7 @@ class RouteOfJournals:
 
 @dataclass(frozen=True, slots=True)
 class RouteOfTopics:
-    """Messages of topics. `outputs` has the output of each, empty for changes."""
+    """Function that returns the lines of topics. `outputs` has the output of each topic, empty for changes."""
 
     outputs: dict[str, str]
 

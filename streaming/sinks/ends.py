@@ -17,7 +17,7 @@ Ends = dict[str, OutputEnd]
 
 
 def ends_of(writers: Writers) -> Ends:
-    """Return the present end of each output but the job's, whose row has these ends."""
+    """Return the present end of each output except `job`, because the row of the job contains these ends."""
     return {
         output: OutputEnd(identity=writers[output].identity, offset=writers[output].end_offset) for output in OUTPUTS
     }

@@ -188,7 +188,7 @@ class KafkaSink:
         batch.secure()  # the state is written with the rows
 
     def write_idle(self, row: JobRow, session: SparkSession) -> None:
-        """Produce the row. Spark returns after the acknowledgement."""
+        """Produce the row, and return when Kafka has acknowledged it."""
         writer = self._message(row, session).write.format("kafka").options(**spark_options(self._address))
         for limit in ("max.block", "request.timeout", "delivery.timeout"):
             writer.option(f"kafka.{limit}.ms", _LONGEST_WAIT_MS)

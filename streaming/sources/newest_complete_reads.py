@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts:
-    """Return the start of each partition of the source, if not its beginning. Raise StreamError.
+    """Return where reading starts in each partition of the source, by default its beginning. Raise StreamError.
 
     A cluster without a complete read has no output until one arrives.
     """

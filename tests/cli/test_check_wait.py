@@ -9,13 +9,13 @@ from click.testing import CliRunner, Result
 
 from cli.commands.ask import check
 from cli.main import main
-from cli.sources.source import Scope
 from controller.restore.stored_context import new_context
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until
 from ingest.files.history import History
 from questions.gathering import Gathering
 from questions.picture import Picture
+from questions.question import Scope
 from tests.recorded_moment import MOMENT_MS
 
 _WELL_MS = MOMENT_MS - 84_000

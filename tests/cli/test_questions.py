@@ -21,7 +21,6 @@ from cli.main import main
 from cli.printing.check_lines import health_lines, probe_line
 from cli.printing.standard_output import print_renderables
 from cli.sources.files import FilesSource
-from cli.sources.source import Scope
 from controller.contract.alert_row import Severity
 from controller.contract.ids import TopicPartition
 from questions.check import Finding, Health, check
@@ -30,6 +29,7 @@ from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.lint.table import lint
 from questions.picture import Beginning, Picture
+from questions.question import Scope
 from questions.state import State
 from tests.kept_texts import assert_as_before
 from tests.questions.cluster import broker, brokers, controller, look, state, topic

@@ -17,7 +17,6 @@ from kazoo.client import KazooClient
 
 from cli.main import main
 from cli.sources.options import source_of
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from cli.sources.zookeeper import without_garbage_collection
 from controller.contract.outputs import encode_row
 from controller.contract.problem import Problem
@@ -26,6 +25,7 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.errors import ServeError
 from questions.picture import Beginning, Origin, Picture
+from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 

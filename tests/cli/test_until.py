@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.sources.moments import moment_ms
 from controller.contract.outputs import encode_row
 from controller.contract.records import encode_record
 from controller.restore.stored_context import new_context
 from controller.step import steps
+from questions.moments import moment_ms
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 

@@ -2,7 +2,8 @@
 
     python -m tests.dashboards.group_clients SPEC.json
 
-Each line is WHO WHAT: `g1 read:t-0`, `g1 commit`, `tx1 commit`. The process ends when it is killed.
+Each line is a pair in JSON: ["g1", "read:t-0"], ["g1", "commit"], ["tx1", "commit"]. The process ends when it is
+killed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PAUSE_SECONDS = 0.3
 
 
 def say(who: str, what: str) -> None:
-    sys.stdout.write(f"{who} {what}\n")
+    sys.stdout.write(f"{json.dumps([who, what])}\n")  # a name may have any character
     sys.stdout.flush()
 
 
@@ -36,19 +37,22 @@ def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> 
         time.sleep(_PAUSE_SECONDS)
 
 
-def consume(bootstrap: Sequence[str], group: str, topic: str, numbers: Sequence[int]) -> None:
-    """Read and commit for ever, with partitions of its own choice if there are `numbers`."""
+def consume(bootstrap: Sequence[str], group: str, way: Mapping[str, Any]) -> None:
+    """Read and commit for ever: by topics, by a `pattern`, as a static `member`, or by `numbers` of its own choice."""
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         session_timeout_ms=10_000,
+        group_instance_id=way.get("member"),
     )
-    if numbers:
-        consumer.assign([TopicPartition(topic, number) for number in numbers])
+    if "numbers" in way:
+        consumer.assign([TopicPartition(topic, number) for topic in way["topics"] for number in way["numbers"]])
+    elif "pattern" in way:
+        consumer.subscribe(pattern=way["pattern"])
     else:
-        consumer.subscribe([topic])
+        consumer.subscribe([*way["topics"], *way.get("deleted", ())])
     read: dict[TopicPartition, OffsetAndMetadata] = {}
     while True:
         for tp, records in consumer.poll(timeout_ms=500).items():
@@ -90,8 +94,8 @@ def main(spec: Mapping[str, Any]) -> None:
     for_ever(
         produce, bootstrap, [(topic, number) for topic, count in spec["topics"].items() for number in range(count)]
     )
-    for group, (topic, numbers) in spec["groups"].items():
-        for_ever(consume, bootstrap, group, topic, numbers)
+    for group, way in spec["groups"].items():
+        for_ever(consume, bootstrap, group, way)
     for name in spec["transactional_ids"]:
         for_ever(transact, bootstrap, name, spec["transactions_to"])
     while True:

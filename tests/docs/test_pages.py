@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from cli.commands.run.mcp import _source
 from cli.main import main
+from cli.sources.options import source_flags
 from tests.prose import FOLDERS
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +72,7 @@ def test_every_command_of_kontrast_exists_with_its_flags(page):
                 command = found
             flags = {flag for parameter in command.params for flag in (*parameter.opts, *parameter.secondary_opts)}
             if command.name == "mcp":  # it passes the flags of a source on
-                flags |= {flag for parameter in _source.params for flag in parameter.opts}
+                flags |= {flag for parameter in source_flags.params for flag in parameter.opts}
             given = {argument.partition("=")[0] for argument in arguments if argument.startswith("--")}
             assert given <= flags | {"--help"}, command_line
 

@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from cli.sources.source import EVERYTHING_NOW
 from cli.sources.zookeeper import ZooKeeperSource
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import MigrationRow
 from controller.model.context import Header
 from controller.view.migration import never_elected_count, rollback_of
 from ingest.config import ZooKeeperConfig
+from questions.question import EVERYTHING_NOW
 from streaming.config import BrokersConfig
 from tests.integration.conftest import Pipeline, create, told
 from tests.kraft import KRaftController, migrating_broker, zookeeper_client

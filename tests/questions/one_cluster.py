@@ -16,7 +16,6 @@ from starlette.applications import Starlette
 
 from cli.followed_outputs import Where
 from cli.sources.files import FilesSource
-from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
 from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
@@ -47,6 +46,7 @@ from questions.lint.table import lint
 from questions.memory import Memory
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
+from questions.question import Scope
 from questions.restartable import restartable
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of

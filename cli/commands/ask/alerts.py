@@ -27,13 +27,14 @@ from cli.printing.tables import StackedTable, lines_of_a_row
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
+from cli.sources.asking import ask_as_long_as
 from cli.sources.earlier_rows import moment_in
-from cli.sources.moments import TIMES, MomentParameter
-from cli.sources.source import ask_as_long_as
+from cli.sources.moments import MomentParameter
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import rows_lost
+from questions.moments import TIMES
 from questions.picture import Present
 from transport.printable import printable
 from wording.sentences import counted

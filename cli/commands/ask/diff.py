@@ -19,13 +19,15 @@ from cli.printing.standard_output import print_json, print_renderables
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_settings
 from cli.settings.options import GroupedCommand
+from cli.sources.asking import ask, ask_as_long_as
 from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
+from cli.sources.source import Source
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZnode
 from questions.diff.differences import Difference, Differences
 from questions.diff.side import Kind, Side, Value, of_metadata
+from questions.question import EVERYTHING_NOW, Scope
 from wording.sentences import counted, joined
 
 if TYPE_CHECKING:

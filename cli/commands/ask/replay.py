@@ -22,10 +22,11 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings import config
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
-from cli.sources.moments import TIMES, MomentParameter, ZxidParameter, chroot_option
+from cli.sources.moments import MomentParameter, ZxidParameter, chroot_option
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
+from questions.moments import TIMES
 from wording.sentences import counted
 
 if TYPE_CHECKING:

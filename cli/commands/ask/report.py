@@ -152,9 +152,9 @@ def report(  # noqa: PLR0913 (one parameter an option)
 ) -> int:
     """Report availability, failovers and alerts of one or hundreds of clusters over weeks.
 
-    A Spark batch job. It reports availability by topic against an objective, failovers with their durations, the
-    controller's reaction times, crashes and bounces of brokers, and alerts by kind. Only time in which a forwarder
-    watched the cluster counts. The report shows the rest.
+    A Spark batch job. It reports availability by topic against an objective and by team of [topics], failovers with
+    their durations, the controller's reaction times, crashes and bounces of brokers, and alerts by kind. Only time in
+    which a forwarder watched the cluster counts. The report shows the rest.
     """
     need_extra("job", "report")
     if (stream is None) == (not directories):
@@ -178,7 +178,7 @@ def report(  # noqa: PLR0913 (one parameter an option)
 
         try:
             with without_messages_of_waiting():
-                found = report_against(objective_percent, job.run(config, stop))
+                found = report_against(objective_percent, job.run(config, stop), settings.teams)
         except StreamError:
             if not stop.is_set():
                 raise

@@ -16,13 +16,14 @@ from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are, without_garbage_collection
 from controller.restore.stored_context import new_context
 from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.judged_cluster import Concern, JudgedCluster, Sound
+from questions.question import NotFoundError
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted
 from wording.suggestions import did_you_mean, near

@@ -20,12 +20,13 @@ from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, build, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
-from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Release, release_word
 from ingest.config import IngestConfig, ZooKeeperConfig
+from questions.question import NotFoundError
 from wording.sentences import counted
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from controller.transaction.transaction import Transaction
 def deletion_answered(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the live brokers have deleted their replicas of the partition's topic.
 
-    It explains the continued deletion of a topic that an offline replica holds up, after StopReplica responses of
-    the live brokers. The response is never seen, but the controller's next writes show it (Kafka 3.9
+    The rule explains the continued deletion of a topic that an offline replica holds up, after StopReplica responses of
+    the live brokers. The responses are never seen, but the controller's next writes show it (Kafka 3.9
     `TopicDeletionManager`).
     """
     if write.is_next and write.tp.topic in tx.header.deletions.halted:

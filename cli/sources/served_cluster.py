@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -14,15 +13,14 @@ import msgspec
 from cli.served_pages import page_of
 from cli.settings.config import ConfigError, Settings
 from cli.settings.keys import keys_of
-from cli.sources.source import NotFoundError
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
 from questions.clients.known_groups import KnownGroups
 from questions.lease import Lease
-from questions.restartable import Restartable
+from questions.question import NotFoundError
+from questions.restartable import MayRestart, Restartable
 from transport.listening import Listening, ListeningError
 from transport.printable import printable
 
@@ -60,16 +58,10 @@ class ServedCluster:
         except (ssl.SSLError, OSError) as error:
             raise ConfigError(f"--serve-ca-file {ca_file} holds no certificates in PEM form: {error}") from error
 
-    def ask(
-        self,
-        broker: BrokerId,
-        accepted_topics: Sequence[str],
-        accepted_absent: Sequence[BrokerId],
-        hold_seconds: int | None,
-    ) -> Restartable:
+    def ask(self, question: MayRestart, hold_seconds: int | None) -> Restartable:
         """Judge a restart, and take a lease of so many seconds if the answer is yes."""
-        accepted = {"accept_topic": accepted_topics, "accept_absent": accepted_absent}
-        asked = {"broker": broker, **accepted, "holder": self._holder}
+        accepted = {"accept_topic": question.accept_topics, "accept_absent": question.accept_absent}
+        asked = {"broker": question.broker, **accepted, "holder": self._holder}
         if hold_seconds is None:
             return self._of_cluster(interface.RESTARTABLE, asked, Restartable)
         return self._of_cluster(interface.HOLD_LEASE, {**asked, "seconds": hold_seconds}, Restartable)
@@ -78,7 +70,7 @@ class ServedCluster:
         """Return the consumer groups as the brokers last described them to serve."""
         return self._of_cluster(interface.GROUPS, {}, KnownGroups)
 
-    def release(self, broker: BrokerId) -> Lease:
+    def release(self, broker: int) -> Lease:
         """Release the lease. Raise NoLeaseError if it is not held."""
         try:
             return self._of_cluster(interface.RELEASE_LEASE, {"broker": broker, "holder": self._holder}, Lease)
