@@ -30,7 +30,7 @@ _TOPICS_IN_A_SENTENCE: Final = 3
 _RETURNS_IN_A_SENTENCE: Final = 3
 
 _ENDED_BY_ANY_RETURN: Final = (PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
-_WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
+WAITING_ISSUES: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -223,16 +223,13 @@ def _in_order(order: Iterable[Return]) -> str:
     return ". " + ", ".join(said)
 
 
-def damage_in_words(affected: Affected, hosted: int | None = None) -> str:
+def damage_in_words(affected: Affected, fewer: int | None = None) -> str:
     """Return a clause with the partitions' damage, the worst first, and a sentence with the brokers that must stay up.
 
-    `hosted` is the number of replicas on the one broker that is away, until the controller has written their absence.
+    `fewer` is the number of usable partitions that lack replicas, by default that of these groups.
     """
-    offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*_WAITING)
-    lacking = affected.of(PartitionIssue.UNDER_REPLICATED)
-    fewer = lacking.count
-    if hosted is not None:
-        fewer = max(fewer, hosted - offline.count - waiting.count)
+    fewer = affected.of(PartitionIssue.UNDER_REPLICATED).count if fewer is None else fewer
+    offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*WAITING_ISSUES)
     named = in_brackets(offline.examples, offline.count)
     parts = [f"{Fact.OFFLINE.counted(offline.count)}{named}"] if offline.count else []
     for fact, count in ((Fact.WITHOUT_LEADER, waiting.count), (Fact.UNDER_REPLICATED, fewer)):

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.affected import Affected, damage_in_words
+from controller.alerts.affected import WAITING_ISSUES, Affected, damage_in_words
 from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, maintained
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
@@ -66,9 +66,7 @@ def conditions_of_brokers(
 def _away(
     header: Header, incident: Incident, missing: Mapping[BrokerId, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
-    # Before the controller has written ISRs, only for one broker is it known how many partitions lack a replica.
-    is_written = header.acting and not any(event.writes_due for event in header.events.values())
-    cost = damage_in_words(affected, sum(missing.values()) if len(missing) == 1 and not is_written else None)
+    cost = damage_in_words(affected, _under_replicated_without(header, missing, affected))
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 
@@ -102,6 +100,22 @@ def _away(
     if absent:
         never = Departure.NEVER_REGISTERED.value if header.knows_past else verb(len(absent), "is not registered")
         yield missed(kinds.BROKER_ABSENT, absent, f"{listed(absent, 'hosts')} replicas but {never}")
+
+
+def _under_replicated_without(header: Header, missing: Mapping[BrokerId, int], affected: Affected) -> int | None:
+    """Return the number of usable partitions that lack the only broker of an incident, None for several brokers.
+
+    Partitions that lack another incident's broker as well count for both. Until the controller has written ISRs without
+    the broker, each of its replicas counts.
+    """
+    if len(missing) != 1:
+        return None
+    lacking = affected.of(PartitionIssue.UNDER_REPLICATED).count
+    ((broker, hosted),) = missing.items()
+    if not header.acting or any(event.writes_due for event in header.events.values()):
+        return max(lacking, hosted - affected.of(*OFFLINE_ISSUES, *WAITING_ISSUES).count)
+    keys = filter(lambda key: key.startswith(PartitionIssue.UNDER_REPLICATED.value), header.tally.issues)
+    return sum(header.tally.issues[key].count for key in keys if broker in parse_group(key).brokers)
 
 
 def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
