@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -100,27 +99,10 @@ def test_there_is_no_answer_without_a_question():
     assert {file.stem for file in ANSWERS.iterdir()} == set(ASKED)
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["check --json", "explain t1 --json", "explain controller --json", "lint --json", "whatif --each --json"],
-)
-def test_json_is_an_object_a_line(question, where):
-    lines = ask(question, *where).stdout.splitlines()
-    assert lines
-    assert all(isinstance(json.loads(line), dict) for line in lines)
-
-
 def test_a_topic_may_be_named_like_a_partition(where):
     assert ask("explain t1-3 --topic", *where).exit_code == 2
     assert ask("explain controller --topic", *where).exit_code == 2
     assert ask("explain t1 --topic", *where).stdout.startswith("topic t1: ")
-
-
-@pytest.mark.parametrize("question", ["check", "explain t1", "explain t1 --key a", "lint", "whatif --each"])
-def test_a_zookeeper_that_cannot_be_reached_is_exit_code_3(question):
-    done = ask(question, "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "0.2")
-    assert done.exit_code == 3
-    assert "127.0.0.1:1" in done.stderr
 
 
 def test_to_a_monitoring_system_what_cannot_be_reached_is_unknown():

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
-from cli.embedded.process import free_port
 from cli.main import main
 from cli.running import ExitCode
 from tests.ingest.conftest import server_zxid
@@ -234,14 +233,6 @@ def test_the_ensemble_sees_nothing_but_a_session_that_opens_and_closes(zookeeper
     before = server_zxid(zookeeper)
     assert of(zookeeper.connect_string).exit_code == ExitCode.OK
     assert server_zxid(zookeeper) == before + 2
-
-
-def test_a_zookeeper_that_is_not_there_is_named_in_time():
-    address = f"127.0.0.1:{free_port()}"
-    done = run("--zookeeper", address, "--connect-timeout", "0.5")
-    assert done.exit_code == ExitCode.UNAVAILABLE
-    assert f"ZooKeeper at {address} cannot be reached: {address} refuses connections" in done.stderr
-    assert done.stdout == ""
 
 
 def test_the_cluster_may_come_from_the_configuration(watched, kafka, tmp_path: Path):

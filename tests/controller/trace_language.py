@@ -91,8 +91,8 @@ def opened(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
 def obey(history: ZnodeHistory, commands: Iterable[str]) -> list[str]:
     """Run the commands, and return the lines of those that show something."""
     shown: list[str] = []
-    for line in commands:
-        word, *arguments = line.split()
+    for command in (command for line in commands for command in line.split("; ")):
+        word, *arguments = command.split()
         lines = COMMANDS[word](history, arguments)
         shown += lines if isinstance(lines, list) else []
     return shown

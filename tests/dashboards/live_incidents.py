@@ -14,8 +14,8 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -35,7 +35,7 @@ from tests.controller.trace_language import obey
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.prometheus_server import running_prometheus
-from tests.waiting import eventually
+from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
@@ -305,21 +305,11 @@ def _moved(row: Row, behind_ms: int) -> Row:
     return msgspec.structs.replace(row, **times)
 
 
-@contextmanager
-def beating(clusters: Collection[LiveCluster]) -> Iterator[None]:
+def beating(clusters: Collection[LiveCluster]) -> AbstractContextManager[object]:
     """Send heartbeats of these clusters until the `with` ends."""
-    stop = threading.Event()
 
     def beat() -> None:
-        while not stop.wait(1):
-            for cluster in clusters:
-                cluster.later(1)
+        for cluster in clusters:
+            cluster.later(1)
 
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(60)
-        assert not thread.is_alive()
+    return repeating(beat, 1)

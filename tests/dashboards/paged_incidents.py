@@ -46,7 +46,7 @@ class Incident(NamedTuple):
 
 def do(cluster: LiveCluster, line: str) -> None:
     """Run trace commands in ZooKeeper at once."""
-    cluster.do(lambda history: obey(history, line.split("; ")))
+    cluster.do(lambda history: obey(history, [line]))
 
 
 def firing(lines: Iterable[str]) -> tuple[str, ...]:
