@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -19,7 +20,7 @@ from streaming.java.artifacts import KAFKA_BROKER, jars
 _START_SECONDS = 120
 _ZOOKEEPER_SECONDS = 30
 _OLD_SESSION_SECONDS = 60
-_STARTED = b"] started"  # KafkaServer's log line at the start of an orderly stop
+_STARTED = re.compile(rb"\],? started")  # KafkaServer logs it once it can stop in order, before 1.0 with a comma
 _SETTINGS = {
     "auto.create.topics.enable": "false",
     "background.threads": "2",
@@ -135,7 +136,7 @@ class KafkaBroker(Server):
     def _has_started(self) -> bool:
         with self._process.log.open("rb") as log:
             log.seek(self._log_begin)
-            return _STARTED in log.read()
+            return _STARTED.search(log.read()) is not None
 
     def _log_bytes(self) -> int:
         log = self._process.log

@@ -5,7 +5,7 @@ The answers are kept, because during an outage no coordinator answers for the gr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -100,24 +100,28 @@ class Round(msgspec.Struct):
 def after_round(before: KnownGroups, found: Round, troubled: Troubled) -> KnownGroups:
     """Return the knowledge after a round. `troubled` are the partitions in trouble during the round.
 
-    A group that no broker lists is gone if every broker answered and its coordinator's partition is online. Otherwise
-    its last description stays.
+    A group or a transactional id that no broker lists is gone only if every broker answered, and its coordinator has a
+    leader. Otherwise it stays.
     """
-    every = {group for groups in found.listed.values() for group in groups}
-    all_answered = len(found.listed) == len(found.brokers)
+    every, present = _names(found.listed), _names(found.transactional_ids)
 
-    def is_kept(topic: str, name: str, listed_now: Collection[str]) -> bool:
-        return name in listed_now or not all_answered or coordinator_of(topic, name, troubled.sizes) in troubled.offline
+    def is_kept(topic: str, name: str) -> bool:
+        names, answers = (every, found.listed) if topic == CONSUMER_OFFSETS else (present, found.transactional_ids)
+        is_silent = len(answers) < len(found.brokers)
+        return name in names or is_silent or coordinator_of(topic, name, troubled.sizes) in troubled.offline
 
-    groups = {name: known for name, known in before.groups.items() if is_kept(CONSUMER_OFFSETS, name, every)}
+    groups = {name: known for name, known in before.groups.items() if is_kept(CONSUMER_OFFSETS, name)}
     for name, described in found.described.items():
         if described.state == _DEAD:
             groups.pop(name, None)
         else:
             groups[name] = _group(name, described, found, before.groups.get(name), troubled)
-    present = {name for names in found.transactional_ids.values() for name in names}
-    ids = {name: at for name, at in before.transactional_ids.items() if is_kept(TRANSACTION_STATE, name, present)}
+    ids = {name: at for name, at in before.transactional_ids.items() if is_kept(TRANSACTION_STATE, name)}
     return KnownGroups(found.asked_ms, groups, {**ids, **dict.fromkeys(present, found.asked_ms)}, _gaps(found))
+
+
+def _names(by_broker: Mapping[BrokerId, Iterable[str]]) -> set[str]:
+    return {name for names in by_broker.values() for name in names}
 
 
 def _group(name: str, described: Described, found: Round, before: Group | None, troubled: Troubled) -> Group:
