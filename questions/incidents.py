@@ -15,7 +15,7 @@ from controller.view.returns import Return, Waiting, order_of_return
 from controller.view.types import Header
 from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
 from wording.facts import Departure
-from wording.sentences import event_of, first_sentence, listed
+from wording.sentences import event_of, first_sentence, joined, listed
 
 _HOW_IT_LEFT: Final = {
     kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
@@ -179,6 +179,6 @@ def _down(away: Sequence[BrokerId], header: Header) -> str:
     if rest:
         in_rack = f" (rack {rack})" if not lost and len(own_racks) == 1 and (rack := own_racks.pop()) else ""
         named.append(f"{listed(rest)}{in_rack}")
-    subject = " and ".join((", ".join(named[:-1]), named[-1])) if len(named) > 1 else named[0]
+    subject = joined(named, most=len(named))
     verb = "is" if (len(lost), len(rest)) in ((1, 0), (0, 1)) else "are"
     return f"{subject[:1].upper()}{subject[1:]} {verb} down"

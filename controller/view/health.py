@@ -272,7 +272,7 @@ def _no_live_in_sync(
     if not value.isr:
         only = "Only an unclean election makes a replica leader"
         if unclean:
-            only = f"An unclean election makes {one_of(replicas)} leader, which must return for it"
+            only = f"It stays offline until {one_of(replicas)} returns and is elected uncleanly"
         return f"no live in-sync replica: the ISR is empty, {where(replicas)}. {only}"
     in_reach = electable(partition, value)
     if not in_reach:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -15,7 +14,7 @@ from controller.model.controllership import Ownership
 from controller.rules.migration_phases import MigrationPhase as Phase
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
-from wording.sentences import counted, plural
+from wording.sentences import counted, listed
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
@@ -54,7 +53,7 @@ def rollback_of(header: Header) -> Rollback:
     steps = f"the KRaft controllers, {{}}delete /controller, then /migration{_obeyed(header)}"
     in_kraft_mode = header.in_kraft_mode
     if in_kraft_mode:
-        steps = f"Take {_brokers(in_kraft_mode)} back to ZooKeeper mode with the migration flag, stop {steps}"
+        steps = f"Take {listed(in_kraft_mode)} back to ZooKeeper mode with the migration flag, stop {steps}"
     else:
         steps = f"Stop {steps}"
     if epoch <= header.controller_epoch:
@@ -198,10 +197,10 @@ def next_step(header: Header) -> str:
         return f"the quorum waits for {named}{more}, which {start} partitions"
     registered = sorted(header.brokers.keys() - set(header.in_kraft_mode))
     if phase is Phase.WAITING:
-        return f"the quorum waits until {_brokers(registered)} and all its voters are started with the migration flag"
+        return f"the quorum waits until {listed(registered)} and all its voters are started with the migration flag"
     if phase is Phase.HYBRID:
-        still = f"{_brokers(registered).capitalize()} {plural(len(registered), 'is', 'are')} still in ZooKeeper mode"
-        return f"restart {_brokers(registered[:1])} in KRaft mode. {still}"
+        still = f"{listed(registered, 'is').capitalize()} still in ZooKeeper mode"
+        return f"restart {listed(registered[:1])} in KRaft mode. {still}"
     if phase is Phase.SILENT and not registered:
         forget = f"end its `kontrast watch`, then run `kontrast forget {header.cluster}`"
         return f"restart the active KRaft controller. If the migration is finalized, {forget}"
@@ -220,11 +219,6 @@ _NEXT_STEPS: Final = {
     Phase.SILENT: "restart the active KRaft controller, unless the migration is finalized",
     Phase.ROLLED_BACK: "delete /migration and restart brokers without the migration flag",
 }
-
-
-def _brokers(brokers: Collection[BrokerId]) -> str:
-    shown = ", ".join(map(str, sorted(brokers))) or "(none)"
-    return f"{plural(len(brokers), 'broker', 'brokers')} {shown}"
 
 
 def migration_row(header: Header, stamp: Stamp) -> MigrationRow | None:

@@ -118,5 +118,5 @@ def test_an_old_picture_gives_no_answer():
 
 
 def test_a_broker_that_the_cluster_does_not_have_is_named():
-    with pytest.raises(UnknownBrokersError, match=r"no broker 7 in shop: its brokers are 1, 2, 3"):
+    with pytest.raises(UnknownBrokersError, match=r"no broker 7 in shop, but brokers 1, 2 and 3"):
         asked(7)
