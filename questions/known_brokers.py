@@ -1,8 +1,8 @@
-"""Brokers that a question names, compared with the cluster."""
+"""Brokers that a question names, compared with the cluster, and their machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from controller.contract.ids import BrokerId
 from controller.view.gauges import replicas_by_broker
@@ -21,6 +21,11 @@ def is_known(context: Context, broker: BrokerId) -> bool:
         return True
     states = (partition.zk_state for _, topic in context.topics for partition in topic.partitions.values())
     return any(state is not None and (broker == state.leader or broker in state.isr) for state in states)
+
+
+def host_of(endpoints: Sequence[str]) -> str:
+    """Return the host of the first listener, as the broker registered it, empty without one."""
+    return endpoints[0].partition("://")[2].rpartition(":")[0].strip("[]") if endpoints else ""
 
 
 def refuse_unknown(context: Context, brokers: Iterable[BrokerId]) -> None:

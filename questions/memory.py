@@ -204,8 +204,12 @@ class Memory:
     def knows(self, cluster: str) -> bool:
         """Return whether the cluster exists."""
         with self._lock:
-            known = self._rows_of(cluster)
-            return known is not None and not known.is_gone
+            return self._exists(cluster)
+
+    def names(self) -> list[str]:
+        """Return the names of all clusters, in their order."""
+        with self._lock:
+            return [name for name in self._names() if self._exists(name)]
 
     def named_twice(self) -> str | None:
         """Return a sentence about the first cluster that several sources have, if there is one."""
@@ -247,6 +251,10 @@ class Memory:
             if known is not None and (found[1] is None or found[1].is_gone):
                 found = source, known
         return found
+
+    def _exists(self, cluster: str) -> bool:
+        known = self._rows_of(cluster)
+        return known is not None and not known.is_gone
 
     def _rows_of(self, cluster: str) -> ClusterRows | None:
         return self._holder(cluster)[1]

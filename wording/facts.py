@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from enum import Enum
+from typing import Final
 
-from wording.sentences import counted, listed, verb
+from wording.sentences import counted, joined, listed, verb
+
+_ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 
 
 class Fact(Enum):
@@ -56,6 +60,18 @@ def keep_up(brokers: Collection[int], count: int) -> str:
     """Return a sentence to keep brokers up, because `count` partitions are in sync only there."""
     they_have = "It has" if len(brokers) == 1 else "They have"
     return f"Keep {listed(brokers)} up. {they_have} the only in-sync replica of {counted(count, 'partition')}"
+
+
+def replicas_in_words(isr: Collection[int], replicas: Collection[int]) -> str:
+    """Return which replicas are in sync and which are not: in sync: 2 and 3, out of sync: 1."""
+    behind = joined([str(broker) for broker in sorted(replicas) if broker not in isr])
+    said = f"in sync: {joined(list(map(str, sorted(isr)))) or 'none'}"
+    return f"{said}, out of sync: {behind}" if behind else said
+
+
+def without_zxid(event: str) -> str:
+    """Return the event without the transaction that shows it, because a headline needs no evidence."""
+    return _ZXID.sub("", event)
 
 
 def down(brokers: Collection[int]) -> str:

@@ -16,7 +16,7 @@ from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
 from wording.facts import Departure, Fact, down, without_trace
-from wording.sentences import bracketed, joined, one_of
+from wording.sentences import counted, joined, listed, one_of, verb
 
 
 def is_without_session(broker: BrokerId, header: Header) -> bool:
@@ -232,7 +232,7 @@ def reason_for(
     value = partition.zk_state
     if problem is _UNDER_REPLICATED and value is not None:
         missing = [replica for replica in partition.replicas if replica not in value.isr]
-        return f"in sync {bracketed(value.isr)} of {bracketed(partition.replicas)}: {where(missing)}"
+        return f"only {_in_sync(partition, value)}: {where(missing)}"
     if problem is _UNDER_MIN_ISR and value is not None:
         return _refuses_acks_all(partition, value, where)
     elector = _elector(header)
@@ -259,7 +259,7 @@ def _elector(header: Header) -> str:
 
 def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[BrokerId]], str]) -> str:
     lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
-    in_sync = f"in sync {bracketed(value.isr)} of {bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
+    in_sync = f"{_in_sync(partition, value)}, {len(value.isr) + lacking} needed"
     if lacking > len(missing):
         return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}, more than it has replicas. No broker can help"
     return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}. {lacking} of these must join: {where(missing)}"
@@ -276,11 +276,15 @@ def _no_live_in_sync(
         return f"no live in-sync replica: the ISR is empty, {where(replicas)}. {only}"
     in_reach = electable(partition, value)
     if not in_reach:
-        assigned = f"in sync {bracketed(value.isr)}, assigned {bracketed(replicas)}"
+        assigned = f"{listed(value.isr, 'is')} in sync, but {listed(replicas, 'is')} assigned"
         return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
     back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
-    in_sync = f"in sync {bracketed(value.isr)}, {where(value.isr)}"
-    return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
+    return f"no live in-sync replica: {where(value.isr)}. It stays offline until {back}"
+
+
+def _in_sync(partition: Partition, value: LeaderAndIsr) -> str:
+    count = len(value.isr)
+    return f"{count} of {counted(len(partition.replicas), 'replica')} {verb(count, 'is')} in sync"
 
 
 def _whereabout(broker: BrokerId, partition: Partition, header: Header) -> str:

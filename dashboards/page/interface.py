@@ -87,8 +87,15 @@ _ACCEPT_ABSENT: Final = Query(
     "accept_absent", "Brokers that need not come back, for example a wrong id in a reassignment.", _NUMBER, repeats=True
 )
 
-FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
+FLEET: Final = Path(
+    "/clusters",
+    "Every cluster on one screen, the worst first",
+    tuple[Overview, ...],
+    (),
+    (Query("words", "Only clusters with this text in name, state, event, reason or effect, in any case.", _TEXT),),
+)
 CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT, _MAP))
+BROKERS: Final = Path(f"{_CLUSTER}/brokers", "The brokers by rack", Overview, (400, 404), (AT,))
 WHAT_IF: Final = Path(f"{_CLUSTER}/whatif", "Brokers and racks to choose from", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",
@@ -198,8 +205,8 @@ SEARCH_ALL: Final = Path(
     "/search", "Clusters and topics by a part of their name", Found, (), (_WORDS,), operation="searchAll"
 )
 PATHS: Final = (
-    *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
-    *(RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
+    *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKERS, BROKER, CONTROLLER, TIMELINE),
+    *(CONSEQUENCES, RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
 )
 OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 

@@ -13,6 +13,7 @@ from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
 from questions.doubts import blindness, doubts_beside
 from questions.picture import Beginning, Picture
+from wording.facts import without_zxid
 
 
 class Certainty(Enum):
@@ -75,7 +76,7 @@ def explanation_of(  # noqa: PLR0913 (the fields that differ)
         doubts=doubts_beside(picture, blind),
         is_known=blind is None,
         subject=subject,
-        headline=headline,
+        headline=without_zxid(headline),
         is_well=is_well and blind is None,
         since=since,
         statements=tuple(statements),

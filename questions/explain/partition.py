@@ -34,6 +34,7 @@ from questions.explain.explanation import (
 )
 from questions.explain.preferred_leader import not_preferred
 from questions.picture import Origin, Picture
+from wording.facts import replicas_in_words
 from wording.sentences import bracketed, counted, listed, one_of
 
 
@@ -75,10 +76,10 @@ class _PartitionFacts:
             usable = "" if problem in UNUSABLE else "usable, but "
             return f"{usable}{reason_for(problem, self._partition, self._topic, self._header, self._predicted)}"
         assert self._value is not None, "a partition without a state has a problem"
-        in_sync = f"in sync {bracketed(self._value.isr)} of {bracketed(self._partition.replicas)}"
+        copies = replicas_in_words(self._value.isr, self._partition.replicas)
         if is_without_session(self._value.leader, self._header):
-            return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {in_sync}"
-        return f"led by broker {self._value.leader}, {in_sync}"
+            return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {copies}"
+        return f"led by broker {self._value.leader}, {copies}"
 
     def statements(self) -> list[Statement]:
         """Return all known facts, the present first."""
@@ -115,7 +116,7 @@ class _PartitionFacts:
         by = f"written under controller epoch {value.controller_epoch}"
         found += [
             Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}"),
-            Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}"),
+            Statement("in sync", replicas_in_words(value.isr, self._partition.replicas).removeprefix("in sync: ")),
             *self._listed_twice(),
         ]
         if value.recovering:
@@ -170,9 +171,9 @@ class _PartitionFacts:
                 "acks=all", f"accepted: {len(value.isr)} in sync, min.insync.replicas needs {needed}", certainty
             )
         missing = back_in_sync_for_acks_all(partition)
-        until = (
-            f"{partition.in_sync_lacking} of {bracketed(missing)} must get in sync" if missing else "no broker can help"
-        )
+        lacking = partition.in_sync_lacking
+        some = "" if lacking == len(missing) else f"{lacking} of "
+        until = f"{some}{listed(missing)} must get in sync" if missing else "no broker can help"
         return Statement(
             "acks=all",
             f"rejected: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}",
@@ -196,13 +197,13 @@ class _PartitionFacts:
         partition, isr = self._partition, self._value.isr if self._value else ()
         awaited = [at for at in partition.replicas if at not in isr and at not in partition.removing]
         if partition.adding:
-            says = f"a reassignment adds {bracketed(partition.adding)}, and removes {bracketed(partition.removing)}"
+            says = f"a reassignment adds {listed(partition.adding)}, and removes {listed(partition.removing)}"
             return f"{says} once the added replicas are in sync"
         if awaited:  # up to 2.3 no znode tells new replicas from old ones
             says = f"a reassignment waits until {listed(awaited, 'is')} in sync"
         else:
             says = "a reassignment has all its replicas in sync"
-        return says + (f", then removes {bracketed(partition.removing)}" if partition.removing else "")
+        return says + (f", then removes {listed(partition.removing)}" if partition.removing else "")
 
     def _ways_back(self) -> Iterator[Statement]:
         """Return the ways to make an unusable partition usable, with and without lost records."""
@@ -254,7 +255,7 @@ class _PartitionFacts:
         if not elected.unclean:
             return Statement("unclean election", "is not needed, because a live replica is in sync", Certainty.EXPECTED)
         setting = f"unclean.leader.election.enable={str(is_allowed).lower()}"
-        lost = f" and lose the records that only {bracketed(value.isr)} had" if value.isr else ""
+        lost = f" and lose the records that only {listed(value.isr)} had" if value.isr else ""
         says = f"would make broker {elected.leader} leader{lost}"
         return Statement(
             "unclean election", f"{says} ({'allowed' if is_allowed else 'not allowed'}, {setting})", certainty

@@ -29,7 +29,7 @@ from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Origin, Picture
 from wording.facts import Fact
-from wording.sentences import all_of, bracketed, counted, joined, listed
+from wording.sentences import all_of, counted, joined, listed
 
 _NAMED: Final = 20
 
@@ -110,7 +110,8 @@ def _statements(
         yield from _deletion(picture, topic)
     moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
     if moving:
-        yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {bracketed(moving[:_NAMED])}")
+        named = joined(list(map(str, sorted(moving))))
+        yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {named}")
     for at, (number, _) in enumerate(unwell[:_NAMED]):
         reason = picture.reason(TopicPartition(name, number))
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")

@@ -187,13 +187,13 @@ class _ShownRows(NamedTuple):
 def _rows_of(now: ClusterSnapshot, asked: Asked, shown: Moment, judge: Judge | None, loss: _Loss | None) -> _ShownRows:
     if shown is Moment.BEFORE and asked.before is not None:
         up = tuple(row.broker for row in asked.before.brokers if row.registered)
-        return _ShownRows(asked.before, _state, up)
+        return _ShownRows(asked.before, state_of_partition, up)
     if shown in (Moment.FIRST, Moment.SECOND):
         starts = tuple(asked.returns[: 1 if shown is Moment.FIRST else 2])
         return _ShownRows(now, _state_after_return(starts), starts)
     if shown is Moment.LOSS and judge is not None and loss is not None and loss.broker is not None:
         return _ShownRows(now, _state_after_loss(judge, loss.broker, now.topics), (), (loss.broker,), loss.topics)
-    return _ShownRows(now, _state)
+    return _ShownRows(now, state_of_partition)
 
 
 def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
@@ -205,7 +205,7 @@ def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
     }
     affected = {row.topic for row in (*now.unusable, *now.under_min_isr) if broker in row.replicas}
     names = _shown_topics(affected, hosted, rank)
-    lines = tuple(_line(name, hosted[name].partitions, _state) for name in names[:LINES])
+    lines = tuple(_line(name, hosted[name].partitions, state_of_partition) for name in names[:LINES])
     more = len(affected - set(names[:LINES]))
     return ImpactMap(
         shown=Moment.NOW, choices=(), lines=lines, more_affected=more, others=len(hosted) - len(lines) - more
@@ -243,7 +243,7 @@ def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
     for name, topic in now.topics.items():
         enough = judge.most_needed(None if topic.row is None else topic.row.min_insync_replicas)
         for row in topic.partitions.values():
-            if len(row.isr) > enough or row.deleting or _state(row) in AFFECTED[:2]:
+            if len(row.isr) > enough or row.deleting or state_of_partition(row) in AFFECTED[:2]:
                 continue
             alike = _alike(judge, row, topic.row)
             for broker in alike.isr:
@@ -266,13 +266,19 @@ def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
     return _Loss(worst, 0 if worst is None else newly[worst], () if worst is None else topics[worst])
 
 
-def _state(row: PartitionRow) -> PartitionState:
+def state_of_partition(row: PartitionRow) -> PartitionState:
+    """Return the state of the partition in its row."""
     return _STATES[row.problem]
+
+
+def states_in_words(rows: Iterable[PartitionRow]) -> str:
+    """Return how many of a topic's partitions are in trouble, empty if all are usable and in sync."""
+    return _says(Counter(map(state_of_partition, rows)))
 
 
 def _state_after_return(returned: Sequence[BrokerId]) -> _StateOf:
     def state_of(row: PartitionRow) -> PartitionState:
-        state = _state(row)
+        state = state_of_partition(row)
         if state in AFFECTED and is_restored(*needs_of(row), returned):
             return PartitionState.COMES_BACK
         is_whole = set(row.replicas).difference(row.isr) <= set(returned)
@@ -285,7 +291,7 @@ def _state_after_loss(judge: Judge, lost: BrokerId, topics: Mapping[str, TopicRo
     left = judge.live - {lost}
 
     def state_of(row: PartitionRow) -> PartitionState:
-        state = _state(row)
+        state = state_of_partition(row)
         if row.deleting or lost not in row.replicas or state in AFFECTED[:2]:
             return state
         fate = _alike(judge, row, topics[row.topic].row).after(left)

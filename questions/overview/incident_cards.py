@@ -23,6 +23,7 @@ from questions.check import Finding, finding_of
 from questions.clients.groups import Impact
 from questions.clients.teams import Teams
 from questions.cluster_rows import ClusterSnapshot
+from questions.known_brokers import host_of
 from questions.overview.partition_groups import PartitionGroup
 from questions.picture import Beginning, Picture
 from questions.state import Counts
@@ -33,7 +34,6 @@ _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
 _RETURNS_IN_A_CARD: Final = 6
 _LONGEST_NAME: Final = 48
-_ENDPOINT_SCHEME: Final = "://"
 _UP_TO_CONTROLLER: Final = frozenset(
     {Problem.LEADERLESS.value, Problem.ELECTION_DUE.value, Problem.NOT_YET_CREATED.value}
 )
@@ -221,12 +221,9 @@ def _restored(groups: Sequence[Waiting]) -> str:
 
 def _command(broker: BrokerId, endpoints: Sequence[str], config: Presentation) -> str | None:
     """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
-    if not endpoints:
-        return None
-    host = endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")
-    if not host:
-        return None
-    return config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
+    host = host_of(endpoints)
+    command = config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
+    return command if host else None
 
 
 def _keep_up(found: ClusterSnapshot) -> str:

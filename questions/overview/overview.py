@@ -24,6 +24,7 @@ from questions.clients.groups import NO_CLIENTS, Clients, troubled_in
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
+from questions.known_brokers import host_of
 from questions.lease import Lease
 from questions.memory import Memory
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
@@ -41,12 +42,16 @@ from questions.overview.recent import (
 )
 from questions.picture import Picture, Present, oldest
 from questions.state import ClusterState, State, counts_of, not_known, state_of
+from wording.facts import Departure
+from wording.times import age
 
 
 class BrokerCell(msgspec.Struct, frozen=True):
     """A broker in its rack."""
 
     broker: BrokerId
+    host: str  # empty if the broker never registered
+    release: str | None  # the oldest that registers as it does
     registered: bool
     inferred: bool  # it runs in KRaft mode, as ISRs and leaders show, so it is not registered
     is_controller: bool  # it is the acting controller
@@ -54,6 +59,13 @@ class BrokerCell(msgspec.Struct, frozen=True):
     leaders: int
     replicas: int
     in_incident: bool
+
+    def lasting(self, as_of_ms: int) -> str:
+        """Return whether the broker is up, and for how long."""
+        if self.since_ms is None:
+            return Departure.NEVER_REGISTERED.value
+        state = "up" if self.registered else "in KRaft mode (inferred)" if self.inferred else "down"
+        return f"{state} for {age(self.since_ms, as_of_ms)}"
 
 
 class Rack(msgspec.Struct, frozen=True):
@@ -306,6 +318,8 @@ def _racks(
     def cell(row: BrokerRow) -> BrokerCell:
         return BrokerCell(
             row.broker,
+            host_of(row.endpoints),
+            row.least_release,
             row.registered,
             row.inferred,
             acts and row.broker == gauges.controller,
@@ -320,7 +334,9 @@ def _racks(
     ]
     never_seen = sorted({broker for broker, count in gauges.replicas_by_broker.items() if count} - known)
     cells = tuple(
-        BrokerCell(broker, False, False, False, None, 0, gauges.replicas_by_broker[broker], broker in in_incident)
+        BrokerCell(
+            broker, "", None, False, False, False, None, 0, gauges.replicas_by_broker[broker], broker in in_incident
+        )
         for broker in never_seen
     )
     return (*racks, *([Rack(None, cells)] if cells else []))

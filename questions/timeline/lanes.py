@@ -17,8 +17,8 @@ from controller.contract.row import Row
 from questions.doubts import BLINDING
 from questions.picture import CONTROLLER_GROUP
 from questions.timeline.selection import Selection
-from wording.facts import Fact
-from wording.sentences import bracketed, counted
+from wording.facts import Fact, replicas_in_words
+from wording.sentences import counted, listed
 
 _MOST: Final = 30  # lanes per kind, because readers cannot follow more
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
@@ -218,9 +218,9 @@ def _partition_mark(row: PartitionRow) -> _Mark:
     if row.removed:
         return None
     led = f"leader {row.leader}" if row.leader != NO_LEADER else "no leader"
-    says = f"{led}, in sync {bracketed(row.isr)} of {bracketed(row.replicas)}"
-    moves = [f"adds {bracketed(row.adding_replicas)}"] if row.adding_replicas else []
-    moves += [f"removes {bracketed(row.removing_replicas)}"] if row.removing_replicas else []
+    says = f"{led}, {replicas_in_words(row.isr, row.replicas)}"
+    moves = [f"adds {listed(row.adding_replicas)}"] if row.adding_replicas else []
+    moves += [f"removes {listed(row.removing_replicas)}"] if row.removing_replicas else []
     moving = f"; a reassignment {' and '.join(moves)}" if moves else ""
     return _condition(row), led, f"{row.state}: {row.reason or says}{moving}"
 

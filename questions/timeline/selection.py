@@ -63,15 +63,16 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(row, AlertRow):
             return self._is_alert_about(row)
         if isinstance(row, PartitionRow):
-            return self._names(row.topic, row.partition) or self._changes_replicas(row, before)
+            return self.names(row.topic, row.partition) or self._changes_replicas(row, before)
         return isinstance(row, Transition) and self._is_transition_about(row, before)
 
     def shows(self, row: PartitionRow) -> bool:
         """Return whether to draw the partition, because it or a broker that hosts it is named."""
         narrows = self.topics or self.partitions or self.brokers
-        return not narrows or self._names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
+        return not narrows or self.names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
 
-    def _names(self, topic: str, partition: PartitionId) -> bool:
+    def names(self, topic: str, partition: PartitionId) -> bool:
+        """Return whether the partition or its topic is named."""
         return topic in self.topics or TopicPartition(topic, partition) in self.partitions
 
     def _is_transition_about(self, row: Transition, before: PartitionRow | None) -> bool:
@@ -82,7 +83,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         if row.topic is None or row.partition is None:
             return row.topic in self.topics
         led = {row.leader, None if before is None else before.leader}
-        return self._names(row.topic, row.partition) or not self.brokers.isdisjoint(led)
+        return self.names(row.topic, row.partition) or not self.brokers.isdisjoint(led)
 
     def _changes_replicas(self, row: PartitionRow, before: PartitionRow | None) -> bool:
         """Return whether a selected broker leads the partition, or is in sync or assigned in only one of both rows."""

@@ -106,12 +106,12 @@ class Outputs:
 
     def offline(self, at: int) -> Iterable[Row]:
         trouble: dict[str, Any] = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
-        row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: in sync [1]")
+        row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: broker 1 crashed")
         yield row
         yield AlertRow(
             **self.place(), id=f"PartitionsOffline/{at}", alert="PartitionsOffline", state="open",
             severity=Severity.PAGE, subject=f"partition {row.topic}-{row.partition}", group="brokers 1 away",
-            since_ms=at, cause="no live in-sync replica: in sync [1]",
+            since_ms=at, cause="no live in-sync replica: broker 1 crashed",
         )  # fmt: skip
 
     def write(self, rows: Iterable[Row]) -> int:
