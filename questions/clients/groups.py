@@ -49,10 +49,10 @@ class Hit(msgspec.Struct, frozen=True):
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """The running groups and the transactional ids that stop, by the importance of their teams.
 
-    `asked_ms` is the time of the brokers' newest answers.
+    `told_ms` is the oldest of the times at which brokers told of each of them.
     """
 
-    asked_ms: int
+    told_ms: int
     groups: tuple[Hit, ...] = ()
     transactional_ids: tuple[Hit, ...] = ()
     gaps: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_of(self, now_ms: int) -> str:
         """Return the age of the knowledge in half a sentence."""
-        return answered_ago(self.asked_ms, now_ms)
+        return answered_ago(self.told_ms, now_ms)
 
 
 class Clients(msgspec.Struct, frozen=True):
@@ -87,8 +87,9 @@ def impact_of(known: KnownGroups, troubled: Troubled, teams: Teams) -> Impact:
     """Return the groups and transactional ids that these partitions stop."""
     groups = [hit for group in known.groups.values() if group.is_running and (hit := _hit(group, troubled, teams))]
     ids = [hit for name in known.transactional_ids if (hit := _hit_transactions(name, troubled, teams))]
+    told_ms = (*(known.groups[hit.name].seen_ms for hit in groups), *(known.transactional_ids[hit.name] for hit in ids))
     return Impact(
-        asked_ms=known.asked_ms,
+        told_ms=min(told_ms, default=known.asked_ms),
         groups=_in_order(groups, teams),
         transactional_ids=_in_order(ids, teams),
         gaps=known.gaps,
@@ -196,14 +197,15 @@ def _in_order(hits: list[Hit], teams: Teams) -> tuple[Hit, ...]:
     return tuple(by_name[name] for names in teams.teams_of(sorted(by_name)).values() for name in names)
 
 
-def answered_ago(asked_ms: int, now_ms: int) -> str:
+def answered_ago(told_ms: int, now_ms: int) -> str:
     """Return the age of brokers' answers in half a sentence."""
-    return f"as brokers answered {age(asked_ms, now_ms)} ago"
+    return f"as brokers answered {age(told_ms, now_ms)} ago"
 
 
-def groups_by_team(names: Iterable[str], teams: Teams, noun: str = "group") -> str:
-    """Return names in a sentence: 2 groups of team payments (a and b) and 1 group (c)."""
-    return joined(list(_by_team(noun, teams.teams_of(names))))
+def readers_in_words(names: Collection[str], clients: Clients, now_ms: int) -> str:
+    """Return known groups in half a sentence: 2 groups of team payments (a and b), as brokers answered 4 min ago."""
+    told_ms = min(clients.known.groups[name].seen_ms for name in names)
+    return f"{joined(list(_by_team('group', clients.teams.teams_of(names))))}, {answered_ago(told_ms, now_ms)}"
 
 
 def _by_team(noun: str, by_team: Mapping[Team | None, list[str]]) -> Iterator[str]:

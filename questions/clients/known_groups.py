@@ -61,7 +61,7 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class KnownGroups(msgspec.Struct, frozen=True):
-    """The groups and transactional ids of a cluster, by name. `asked_ms` is the time of the newest round, 0 before any.
+    """The groups and transactional ids of a cluster, by name. `asked_ms` is the newest round with an answer, or 0.
 
     `gaps` are sentences about missing facts, because a broker was silent, too old, or denied the request.
     """
@@ -117,7 +117,8 @@ def after_round(before: KnownGroups, found: Round, troubled: Troubled) -> KnownG
         else:
             groups[name] = _group(name, described, found, before.groups.get(name), troubled)
     ids = {name: at for name, at in before.transactional_ids.items() if is_kept(TRANSACTION_STATE, name)}
-    return KnownGroups(found.asked_ms, groups, {**ids, **dict.fromkeys(present, found.asked_ms)}, _gaps(found))
+    asked_ms = found.asked_ms if found.listed else before.asked_ms
+    return KnownGroups(asked_ms, groups, {**ids, **dict.fromkeys(present, found.asked_ms)}, _gaps(found))
 
 
 def _names(by_broker: Mapping[BrokerId, Iterable[str]]) -> set[str]:

@@ -18,11 +18,10 @@ from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.clients.groups import (
     Effect,
-    answered_ago,
     effects_in_words,
     effects_on,
-    groups_by_team,
     readers_by_topic,
+    readers_in_words,
     troubled_in_context,
 )
 from questions.explain.causes import causes_of, last_writes
@@ -62,8 +61,7 @@ def _clients(picture: Picture, name: str) -> Iterator[Statement]:
         yield Statement("team", str(owner))
     readers = readers_by_topic(clients.known, {name})[name]
     if readers:
-        answered = answered_ago(clients.known.asked_ms, picture.now_ms)
-        yield Statement("read by", f"{groups_by_team(readers, clients.teams)}, {answered}")
+        yield Statement("read by", readers_in_words(readers, clients, picture.now_ms))
     troubled = troubled_in_context(picture.context)
     for group in readers:
         lost = [tp for tp in effects_on(clients.known.groups[group], troubled)[1] if tp.topic == name]

@@ -19,7 +19,7 @@ from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.problem import Problem
 from controller.view.returns import is_restored
 from controller.view.types import Header
-from questions.clients.groups import Clients, answered_ago, groups_by_team, readers_by_topic
+from questions.clients.groups import Clients, readers_by_topic, readers_in_words
 from questions.clients.teams import Team
 from questions.cluster_rows import ClusterSnapshot, TopicRows, problem_since_ms
 from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS, cause_of, needs_of
@@ -164,11 +164,10 @@ def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> Impa
 def with_clients(impact: ImpactMap, clients: Clients, now_ms: int) -> ImpactMap:
     """Return the map with the team and the consumer groups of each topic."""
     by_topic = readers_by_topic(clients.known, {line.topic for line in impact.lines})
-    answered = answered_ago(clients.known.asked_ms, now_ms)
 
     def named(line: MapLine) -> MapLine:
         groups = by_topic[line.topic]
-        readers = f"{groups_by_team(groups, clients.teams)}, {answered}" if groups else ""
+        readers = readers_in_words(groups, clients, now_ms) if groups else ""
         return replace(line, team=clients.teams.team_of(line.topic), groups=len(groups), readers=readers)
 
     return replace(impact, lines=tuple(map(named, impact.lines)))

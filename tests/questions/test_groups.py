@@ -106,6 +106,18 @@ def test_groups_come_by_the_rank_of_their_team_and_unknown_ones_not_at_all():
     assert Clients().hit_by(hit) is None
 
 
+def test_the_age_of_an_impact_is_that_of_the_oldest_description_in_it():
+    old, young = (
+        structs.replace(reading("old", t=(0,)), seen_ms=1),
+        structs.replace(reading("young", u=(0,)), seen_ms=9),
+    )
+    every = structs.replace(known(old, young), asked_ms=9)
+    assert impact_of(every, troubled("t-0", "u-0"), TEAMS).told_ms == 1
+    assert impact_of(every, troubled("u-0"), TEAMS).told_ms == 9
+    silent = after_round(every, Round(20, (1, 2)), WELL)
+    assert (silent.asked_ms, silent.groups) == (9, every.groups)
+
+
 def test_readers_of_a_topic_run_and_read_or_subscribe():
     idle = Group("idle", "Empty", 1, committed={"t": {0: 5}})
     waiting = Group("waits", "PreparingRebalance", 1, has_members=True, subscribes=("t",))
