@@ -24,8 +24,8 @@ class Finding(msgspec.Struct, frozen=True):
     subject: str
     since: Beginning
     cause: str
-    expected: str | None  # of the controller
-    action: str  # for a person
+    expected: str | None  # next step of the controller
+    action: str  # next step of a person
     evidence: tuple[str, ...]
     partitions: int
     examples: tuple[str, ...]
@@ -34,11 +34,11 @@ class Finding(msgspec.Struct, frozen=True):
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Health of a cluster: its state, the reasons to doubt it, counts and findings."""
 
-    doubts: tuple[str, ...]  # reasons to doubt silence, a sentence each
+    doubts: tuple[str, ...]  # reasons why the picture may be old or incomplete, a sentence each
     cluster: str
     as_of_ms: int
     state: ClusterState
-    controller: BrokerId  # broker id, or -1
+    controller: BrokerId  # -1 if there is none
     controller_epoch: ControllerEpoch
     counts: Counts
     findings: tuple[Finding, ...]  # the worst first
@@ -74,7 +74,7 @@ def check(picture: Picture) -> Health:
 
 
 def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:
-    """Return the health, with counts and state from elsewhere for a picture that lacks partitions."""
+    """Return the health with the given counts and state, because the picture may lack partitions."""
     header = picture.header
     return Health(
         cluster=header.cluster,

@@ -10,7 +10,7 @@ from controller.view.types import Context
 
 
 class UnknownBrokersError(ValueError):
-    """Brokers or racks that the cluster does not have, or in another state than the question supposes."""
+    """Brokers or racks that the cluster lacks, or whose state differs from the one that the question supposes."""
 
 
 def is_known(context: Context, broker: BrokerId) -> bool:

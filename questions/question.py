@@ -1,4 +1,4 @@
-"""What a question is: its arguments, the part of a cluster that it needs, and its answer from a picture."""
+"""Base of all questions: arguments, the part of a cluster that the question needs, and its answer from a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class NotFoundError(Exception):
 
 
 def keep_nothing(_row: Row) -> bool:
-    """Return the choice of a question that ignores the past."""
+    """Return False for every row, as the choice of a question that ignores the past."""
     return False
 
 
@@ -26,7 +26,7 @@ def keep_nothing(_row: Row) -> bool:
 class Scope:
     """The part of a cluster that a question needs, its topics (None is all) and the past rows that it `keeps`.
 
-    If the past is in outputs, it is in `past_outputs`.
+    A source that reads outputs finds the past in `past_outputs`.
     """
 
     topics: frozenset[str] | None = None
@@ -57,7 +57,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes.
     """
 
-    answer: ClassVar[Any]  # the type of what `ask` returns, as JSON has it
+    answer: ClassVar[Any]  # type of the answer that `ask` returns, for its JSON
     needs_past: ClassVar[bool] = False
     asks_clients: ClassVar[bool] = False  # the picture should have the consumer groups and teams
     timeout_seconds: ClassVar[float] = 120.0  # 200,000 partitions take some ten seconds

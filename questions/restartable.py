@@ -90,7 +90,7 @@ class Reason(msgspec.Struct, frozen=True):
 class Restartable(msgspec.Struct, frozen=True):
     """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown.
 
-    `lease` is the one that anybody holds in the cluster, if `kontrast serve` answers.
+    `lease` is the cluster's current lease, whoever holds it, if `kontrast serve` answers.
     """
 
     cluster: str
@@ -155,7 +155,7 @@ def restartable(
 
 
 def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
-    """Return the answer to `holder` under a lease, which is a reason against the restart of anybody else."""
+    """Return the answer to `holder` under a lease, which is a reason against the restart unless `holder` has it."""
     answer = replace(answer, lease=lease)
     if (lease.broker, lease.holder) == (answer.broker, holder):
         return answer
@@ -288,7 +288,7 @@ def _reassigns(event: StoredEvent) -> bool:
 def _work_under_way(context: Context, counts: Counts, accepted: set[BrokerId]) -> Iterator[Reason]:
     """Yield reassignments and deletions under way, without those that wait for accepted brokers alone."""
     header = context.header
-    # A reassignment is complete in memory when all replicas are in sync. Its entry goes with the due write.
+    # The controller's memory completes a reassignment when all replicas are in sync. Its entry goes with the due write.
     topics = {name for event in header.events.values() if _reassigns(event) for name in event.topics}
     partitions = [at for name, topic in context.topics if name in topics for at in topic.partitions.values()]
     ending = sum(bool(at.pending_assignments) and not at.reassigning for at in partitions)

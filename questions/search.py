@@ -18,7 +18,7 @@ from questions.subjects import subject_of
 from wording.sentences import counted
 
 _MOST_HITS: Final = 12
-_MOST_OF_A_CLUSTER: Final = 200  # looked at, so that the best come first
+_MOST_OF_A_CLUSTER: Final = 200  # topics that are ranked, so that the best come first
 _KEY: Final = re.compile(r"key\s+(?P<key>.+?)\s+(?:of|in)\s+(?P<topic>\S+)", re.IGNORECASE)
 _BROKER: Final = re.compile(r"(?:broker\s*)?(?P<digits>[0-9]{1,9})", re.IGNORECASE)
 

@@ -27,7 +27,8 @@ def eventually(
 ) -> _Answer:
     """Return the first answer that holds. `meanwhile` may fail earlier.
 
-    Fail if the answer does not change for so long, or has not held after twice the time, because an age always changes.
+    Fail if the answer does not change within the time, or does not hold within twice the time, because an answer that
+    contains an age always changes.
     """
     last: object = None
     give_up_at = time.monotonic() + within_seconds

@@ -1,4 +1,4 @@
-"""Questions passed to the worker, one at a time, while a few others wait."""
+"""Pass questions to the worker, one at a time, while a few others wait."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from streaming.processes import die_with
 
 MOST_BYTES: Final = 4 * 1024**2  # more than an assistant can read
 _MOST_ARGUMENT_BYTES: Final = 64 * 1024
-MOST_WAITING: Final = 4  # the last one waits for four others, of 10 to 20 s each with 200,000 partitions
+MOST_WAITING: Final = 4  # the last question waits for four others, each of 10 to 20 s with 200,000 partitions
 _TOLD: Final = JsonDecoder(Told)
 
 
 class NoAnswerError(Exception):
-    """A question has no answer, in a sentence."""
+    """A question has no answer. The message is the reason, in a sentence."""
 
 
 class Answers:
-    """Answers of one source. A question that hangs ends its worker, and the next one gets another."""
+    """Answers of one source. If a question hangs, its worker is ended, and the next question gets a new worker."""
 
     def __init__(self, source: Sequence[str]) -> None:
         self._command = (sys.executable, "-m", "cli.mcp_server.worker", *source)
@@ -36,7 +36,7 @@ class Answers:
         self._worker: asyncio.subprocess.Process | None = None
 
     async def ask(self, asked: Asked) -> Told:
-        """Ask the worker, and end it with a cancelled question. Raise NoAnswerError."""
+        """Ask the worker. If the question is cancelled, end the worker. Raise NoAnswerError."""
         try:
             line = msgspec.json.encode(asked) + b"\n"
             asked.read()
@@ -84,7 +84,7 @@ class Answers:
         return _TOLD.decode(told)
 
     async def _pipes(self) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
-        """Return the pipes of the worker, and start it if it has ended. It does not outlive this process."""
+        """Return the pipes of the worker, and start a worker if none runs. A worker does not outlive this process."""
         if self._worker is None or self._worker.returncode is not None:
             self._worker = await asyncio.create_subprocess_exec(
                 *self._command,

@@ -1,4 +1,4 @@
-"""Tools: each is a question, with the cluster to ask. They never write."""
+"""Tools of the server. Each tool is a question, with the cluster to ask, and none writes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ShowReport(Question, frozen=True):
         raise NotImplementedError(f"the report of {picture.header.cluster} is a Spark job")
 
     def arguments(self, cluster: str | None) -> Iterator[str]:
-        """Yield the arguments of `kontrast report`. A value that begins with a dash stays a value."""
+        """Yield the arguments of `kontrast report`, so that a value with a leading dash is no flag."""
         yield "--format=json"
         for name, value in (("cluster", cluster), ("slo", self.slo), ("since", self.since), ("until", self.until)):
             if value is not None:
@@ -71,7 +71,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer in JSON's types with its warnings, or the sentence of a refusal. The worker ends after its last one."""
+    """An answer in JSON's types with its warnings, or the sentence of a refusal. After `is_last` the worker ends."""
 
     content: Any = None
     warnings: str = ""

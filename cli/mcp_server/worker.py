@@ -1,7 +1,7 @@
-"""The process that answers the questions of assistants, one after the other.
+"""Process that answers the questions of assistants, one after the other.
 
-It is a process of its own, so that a question that hangs is ended at its time limit without an end of the server, and
-so that the memory of a large answer is returned.
+The worker is separate from the server, so that a question that hangs can be ended at its time limit while the server
+goes on, and so that the memory of a large answer is freed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ from questions.doubts import doubts
 from questions.question import NotFoundError, Question
 from streaming.processes import die_with
 
-# A read of 200,000 partitions takes up to 1 GB. A process that grew beyond the first bound ends after its answer.
+# A read of 200,000 partitions takes up to 1 GB. A worker that grew beyond the first limit ends after its answer, and
+# none can grow beyond the second.
 _KEPT_BYTES: Final = 1024**3
 _MOST_BYTES: Final = 8 * 1024**3
 _NEVER: Final = threading.Event()
@@ -42,9 +43,9 @@ _OBJECT: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict)
 
 def main(source: Sequence[str]) -> None:
     """Answer each line of standard input with a line on standard output."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of the terminal, which is for the server
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the server
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # nothing else may come between answers
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not come between answers
     standard_error.configure()
     _limit(_MOST_BYTES)
     flags = read_source_flags(source)
@@ -84,7 +85,7 @@ def _answered(question: Question, flags: Mapping[str, Any]) -> Any:  # noqa: ANN
 
 
 def _reported(arguments: Sequence[str]) -> object | None:
-    """Return the answer of `kontrast report`, None if it fails. Its Spark job ends with it."""
+    """Return the answer of `kontrast report`, None if it fails. Its Spark job ends with this worker."""
     worker = os.getpid()
 
     def begin() -> None:

@@ -74,14 +74,14 @@ class _ZooKeeper:
         self.stop = stop
 
     def read(self) -> Tree:
-        """Return all znodes that a migration copies, as they are now."""
+        """Return the present znodes that a migration copies."""
         from ingest.copied_znodes import read_copied_znodes  # not for --help
 
         read = read_copied_znodes(self.config, self.stop)
         return Tree(read.values, read.forbidden)
 
     def wait_for(self, offset: int, seconds: float) -> int:
-        """Return the offset in /migration as soon as it is this one or higher, or when the time is over."""
+        """Return the offset in /migration, as soon as it has reached `offset` or the time is over."""
         from ingest.complete_read import ask_once
 
         give_up_at = time.monotonic() + seconds

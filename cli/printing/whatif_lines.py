@@ -96,7 +96,7 @@ def rolling_lines(header: Header, order: RollingOrder) -> Iterator[RenderableTyp
         f"{counted(total, 'broker')} in {counted(len(order.batches), 'batch')}. After each, wait until all are in sync:"
     )
     for number, batch in enumerate(order.batches, start=1):
-        named = joined(list(map(str, batch)), most=len(batch))  # all, because each must be restarted
+        named = joined(list(map(str, batch)), most=len(batch))  # name all, because each must be restarted
         notes = ", the controller" if header.controller in batch else ""
         racks = sorted({header.brokers[broker].rack or "" for broker in batch} - {""})
         where = f" (rack {', '.join(racks)})" if racks else ""

@@ -17,7 +17,7 @@ _Question = TypeVar("_Question", bound=Question)
 def question_options(question: type[Question], *, leave_out: Collection[str] = ()) -> Callable[[_Command], _Command]:
     """Return a decorator that adds an option for each argument of the question.
 
-    An argument with several values, such as `topics`, is the repeatable option --topic. A truth value is a flag.
+    An argument with several values, such as `topics`, becomes the repeatable option --topic, and a truth value a flag.
     """
 
     def add(command: _Command) -> _Command:
@@ -30,7 +30,7 @@ def question_options(question: type[Question], *, leave_out: Collection[str] = (
 
 
 def question_of(question: type[_Question], flags: Mapping[str, Any], **others: Any) -> _Question:  # noqa: ANN401 (of any type)
-    """Return the question with the values of its options, and other arguments. Raise UsageError."""
+    """Return the question with the values of its options, and with `others` as further arguments. Raise UsageError."""
     named = {name: flags[name] for name in question.__struct_fields__ if name in flags}
     try:
         return question(**{**named, **others})

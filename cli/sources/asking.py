@@ -1,4 +1,4 @@
-"""The request of a command: one question to a source, with the consumer groups that are known, and its doubts."""
+"""Ask a command's question to a source, with the known consumer groups, and print doubts about the answer."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from wording.suggestions import did_you_mean
 if TYPE_CHECKING:
     from questions.picture import Picture
 
-# To close ZooKeeper or Kafka in order. Among reads of 30,000 partitions that took 0.1 s. With any cluster it waits for
-# one request at most.
+# Time to close ZooKeeper or Kafka cleanly, which waits for one request at most. During reads of 30,000 partitions it
+# took 0.1 s.
 _FINISH_SECONDS: Final = 2.0
 _PROBE: Final = "serve.probe"
 
 
 class Answered(NamedTuple):
-    """The answer to a question, and the picture that it was asked of."""
+    """The answer to a question, and the picture that the answer is from."""
 
     answer: Any
     picture: Picture
@@ -40,7 +40,7 @@ class Answered(NamedTuple):
 def answer_of(source: Source, question: Question, flags: Mapping[str, Any], stop: threading.Event) -> Answered:
     """Ask the source's cluster, with its consumer groups if the question needs them.
 
-    Raise as `picture` does, and NotFoundError with names that are similar to the missing one.
+    Raise the errors of `Source.picture`, and NotFoundError with names that are similar to the missing one.
     """
     scope = question.scope()
     picture = _picture(source, question, scope, flags, stop)
@@ -91,7 +91,7 @@ def _with_doubts(code: int, picture: Picture) -> int:
 def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
     """Run the question until it is done or stopped. A missing subject is one sentence and exit code 2.
 
-    A reader stops by itself. A computation is interrupted, because it has no resource to close.
+    A source that reads stops by itself after a signal. A computation is interrupted, because it has nothing to close.
     """
 
     def run(stop: threading.Event) -> int:
@@ -107,10 +107,10 @@ def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
 
 
 def _with_clients(picture: Picture, flags: Mapping[str, Any]) -> Picture:
-    """Return the picture with the groups and the teams that the settings lead to. Raise ConfigError.
+    """Return the picture with the consumer groups and teams, as far as the settings name their source.
 
-    A serve that is not asked, does not answer or does not know the cluster leaves the groups unknown, because it is no
-    part of the question.
+    If no `kontrast serve` is configured, or it does not answer or know the cluster, the groups are unknown, which is no
+    error, because a question can do without them. Raise ConfigError.
     """
     settings = read_settings(flags["config_file"], os.environ)
     return replace(picture, clients=Clients(_known(settings, picture.header.cluster), settings.teams))

@@ -1,4 +1,4 @@
-"""A cluster as the files of a ZooKeeper server had it at some moment, with its whole past in them."""
+"""A cluster at some moment by the files of a ZooKeeper server, with its whole past in the files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RECORDS_AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FilesSource:
-    """The dataDir of a ZooKeeper server, and its dataLogDir if that is another one, up to a moment."""
+    """The dataDir of a ZooKeeper server, and its dataLogDir if that is another directory, up to a moment."""
 
     is_live: ClassVar[bool] = False
     has_past: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""Options that name a moment of a history, and the znode below which a cluster is."""
+"""Options that name a moment of a history, and a cluster's chroot."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class MomentParameter(click.ParamType["Until"]):
     name = "ZXID|TIME"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Until:
-        """Return the end, or fail for an invalid one."""
+        """Return the end of a history, or fail for an invalid text."""
         from ingest.files.data_directory import Until  # not for --help
 
         if not isinstance(value, str):
@@ -54,7 +54,7 @@ class Ago(click.ParamType[int]):
     name = "AGE|TIME"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the moment, or fail for an invalid one."""
+        """Return the moment or age in milliseconds, or fail for an invalid text."""
         if isinstance(value, int):
             return value
         found = AGE.fullmatch(str(value))
@@ -75,5 +75,5 @@ def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> 
 
 
 def chroot_option(says: str) -> Callable[[_Command], _Command]:
-    """Option for the chroot in ZooKeeper's files, with this help."""
+    """Return a decorator that adds an option for the chroot in ZooKeeper's files, with this help."""
     return click.option("--chroot", default="/", callback=_check_chroot, metavar="PATH", show_default=True, help=says)

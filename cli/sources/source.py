@@ -1,4 +1,4 @@
-"""What a source of a cluster must be able to do."""
+"""Interface of a source of a cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from questions.question import Scope
 
 PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
-UNNAMED: Final = "cluster"  # name of a nameless cluster
+UNNAMED: Final = "cluster"  # name of a cluster that has no name
 
 
 class Source(Protocol):
@@ -25,17 +25,17 @@ class Source(Protocol):
 
     @property
     def is_live(self) -> bool:
-        """Return whether it should have the present."""
+        """Return whether the source shows the present."""
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return at least the part of the cluster in the scope.
 
-        Raise NotFoundError, StoppedError, and the error of the part that cannot read it.
+        Raise NotFoundError, StoppedError, and IngestError or ServeError if the source cannot be read.
         """
 
 
 class SourceWithPast(Source, Protocol):
-    """A source that knows a cluster at earlier moments."""
+    """A source that also knows a cluster at earlier moments."""
 
     def side_at(self, moment: Until, stop: threading.Event) -> Side:
         """Return the cluster at a moment as one side of a comparison, named by its last zxid and time.

@@ -119,7 +119,7 @@ def _under_replicated_without(header: Header, missing: Mapping[BrokerId, int], a
 
 
 def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
-    """Return the condition of brokers that nothing shows to exist, with the assignment that names them."""
+    """Return the condition of brokers that may not exist, with the assignment that names them and its remedy."""
     moving = {
         broker
         for key in header.tally.issues
@@ -166,7 +166,7 @@ def _nothing_to_spare(affected: Affected, header: Header) -> bool:
 
 
 def _still_pages(condition: Condition, header: Header, *, otherwise: bool) -> bool:
-    """Return whether the open alert pages. Another severity would end it for its receiver while it goes on."""
+    """Return whether the open alert pages. A lower severity would end it for its receiver, yet the problem goes on."""
     before = header.alerts.open.get(condition.id)
     if before is None or before.severity is Severity.INFO:
         return otherwise
@@ -179,7 +179,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
 
 
 def _how(header: Header, brokers: list[BrokerId], left: Departure) -> str:
-    """Return how these brokers left and when, with the zxid of one, or the time span and the rack of more."""
+    """Return how these brokers left and when, with the zxid if it is one, or the time span and the rack."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
         (departure,) = departures

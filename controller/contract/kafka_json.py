@@ -10,11 +10,11 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-# A long number is no number to Jackson, and Python's own limit is higher.
+# Jackson rejects a longer number, and Python's own limit is higher.
 _LONGEST_NUMBER: Final = 1_000
-_WITH_MARK_BYTES: Final = 4  # Jackson looks for a byte order mark in so many bytes, and not in fewer
+_WITH_MARK_BYTES: Final = 4  # Jackson looks for a byte order mark only if there are at least so many bytes
 _SPACE: Final = " \t\n\r"
-_LONE_BYTE: Final = re.compile("[\udc80-\udcff]")  # as Python stands in for bytes that are no UTF-8
+_LONE_BYTE: Final = re.compile("[\udc80-\udcff]")  # Python's substitute for a byte that is no UTF-8
 _HALF_CHARACTER: Final = re.compile(r"\\u[dD][89a-fA-F]")  # an escape of UTF-16, and perhaps without its other half
 _INTEGER: Final = re.compile(r"[+-]?\d{1,40}")
 _MARKS: Final = (
@@ -31,7 +31,7 @@ class NoJsonError(ValueError):
 
 
 class NoContentError(ValueError):
-    """Nothing but spaces."""
+    """Bytes that contain only spaces."""
 
 
 def _rejected(text: str) -> NoReturn:
@@ -93,7 +93,7 @@ def _whole(value: object) -> object:
 
 
 def _goes_on(value: object, after: str) -> bool:
-    """Return whether a number or a word does not end where the strict grammar ends it."""
+    """Return whether the text after a number or a word continues it, so that Jackson rejects the whole."""
     if isinstance(value, (dict, list, str)):
         return False
     if value is None or isinstance(value, bool):

@@ -19,7 +19,7 @@ from wording.sentences import counted, plural
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
-# A sync writes /migration once an operation, and states in between. Its silence means the same as the dual write's.
+# A sync writes /migration with each operation, and states in between, so it counts as silent as soon as the dual write.
 SYNC_SILENT_AFTER_MS: Final = 10_000
 
 _FIELDS_OF_THE_PULSE: Final = frozenset({"offset", "pulse_ms"})
@@ -34,7 +34,7 @@ class Rollback(msgspec.Struct, frozen=True):
 
 
 def rollback_of(header: Header) -> Rollback:
-    """Return the way back as of now.
+    """Return whether and how ZooKeeper's controllers can take over again now.
 
     A ZooKeeper controller holds no election for a partition whose state has a controller epoch above its own. KRaft
     writes its own epoch there, which rises faster than /controller_epoch, often by two a leader (KAFKA-20488). The
@@ -91,7 +91,7 @@ def broken_by_hand(header: Header) -> str:
 def epoch_raised(header: Header) -> bool:
     """Return whether /controller_epoch was written by hand since KRaft's claim.
 
-    The way back does so before a broker's claim.
+    A rollback writes it before a broker claims /controller.
     """
     return header.kraft_owns_controller and header.term.epoch_zxid > header.migration.claim.zxid >= 0
 
@@ -127,7 +127,7 @@ def _after(header: Header) -> Rollback:
 def never_elected_count(header: Header) -> int:
     """Return the number of partitions whose epoch is above the present ZooKeeper controller's.
 
-    The controller elects no leader there.
+    The controller elects no leader for these partitions.
     """
     if header.led_by_kraft or header.term.broker == NO_BROKER:
         return 0
@@ -228,7 +228,7 @@ def _brokers(brokers: Collection[BrokerId]) -> str:
 
 
 def migration_row(header: Header, stamp: Stamp) -> MigrationRow | None:
-    """Return the row of the migration as it is now, None if it repeats the last one without a pulse to show."""
+    """Return the row of the migration as it is now, None if it would repeat the last row and KRaft does not lead."""
     migration = header.migration
     fields = _fields(header)
     said = msgspec.json.encode({name: value for name, value in fields.items() if name not in _FIELDS_OF_THE_PULSE})

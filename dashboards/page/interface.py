@@ -31,13 +31,13 @@ _SCHEMAS: Final = "#/components/schemas/"
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Answer to what cannot be answered: a sentence that says why."""
+    """Answer to a request that cannot be answered, with the reason in a sentence."""
 
     error: str
 
 
 class Query(NamedTuple):
-    """One thing that a path may be asked."""
+    """Query parameter of a path."""
 
     name: str
     says: str
@@ -46,12 +46,12 @@ class Query(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A path of the interface; the same path without `API` in front is a page."""
+    """A path of the interface. The same path without `API` in front is a page."""
 
     path: str
     says: str
     gives: Any  # the type of the answer
-    refuses: tuple[int, ...]  # with these statuses
+    refuses: tuple[int, ...]  # HTTP statuses of its refusals
     queries: tuple[Query, ...] = ()
     method: str = "get"
     operation: str = ""  # by default the last part of the path
@@ -254,7 +254,7 @@ def _operation(path: Path, schema: dict[str, Any], example: dict[str, Any]) -> d
                 "description": "The answer",
                 "content": {"application/json": {"schema": schema, "example": example["answer"]}},
             },
-            # Any path refuses while the threads for pages have enough to do, and a moment that it does not take.
+            # Any path can refuse because all threads are busy (503), or because it has no answer for a moment (400).
             **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 400, 503})},
         },
     }

@@ -47,7 +47,7 @@ Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 
 
 class Moment(NamedTuple):
-    """The shown moment, by default the present, with a note if an earlier one was asked for than is kept."""
+    """The shown moment, by default the present, with a note if the request named a moment that is no longer kept."""
 
     at_ms: int | None = None
     note: str = ""
@@ -129,7 +129,7 @@ class Resources:
         return list_topics(self._memory, cluster, wanted, self._ranks, self._clusters.doubts(cluster))
 
     def search(self, request: Request) -> Found:
-        """Search all clusters, or the one of the path."""
+        """Search all clusters, or the cluster of the path."""
         words = request.query_params.get("of", "")
         if "cluster" not in request.path_params:
             return search(self._memory, words)
@@ -212,7 +212,7 @@ class Resources:
         return Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
 
     def _then(self, request: Request, topics: Collection[str] | None) -> tuple[ClusterSnapshot, int | None]:
-        """Return the cluster at the requested moment, with some topics, None for all. Refuse an unknown state."""
+        """Return the cluster at the requested moment, with the named topics, all for None. Refuse an unknown state."""
         cluster, asked_ms = named(request, "cluster"), _asked_ms(request)
         at_ms = self._nearest(cluster, asked_ms).at_ms
         then = self._clusters.snapshot(cluster, at_ms, topics)

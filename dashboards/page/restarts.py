@@ -1,4 +1,4 @@
-"""Requests about restarts. The answer only reads, and a lease changes the memory of this process."""
+"""Requests about restarts. Only leases change anything, and only in the memory of this process."""
 
 from __future__ import annotations
 
@@ -72,9 +72,9 @@ class Restarts:
             raise HTTPException(404, f"{error}.") from error
 
     def _refuse_stranger(self, request: Request) -> None:
-        """Refuse a web page, which acts with the login of its reader, and another machine if there is no login.
+        """Refuse a web page, because it acts with its reader's login, and any other machine if there is no login.
 
-        Refuse everyone if another serve grants the leases, because each keeps only its own in memory.
+        Refuse everyone if another `kontrast serve` grants the leases, because each keeps only its own in memory.
         """
         if any(header in request.headers for header in _HEADERS_OF_BROWSERS):
             raise HTTPException(403, _NO_WEB_PAGES)

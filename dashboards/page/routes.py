@@ -40,10 +40,10 @@ _PAGE_THREADS: Final = 2
 _HTML: Final = "text/html"
 _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
-# Below the limit of an answer (`ANSWER_SECONDS`). The browser asks again by itself.
+# A stream ends before the limit of an answer (`ANSWER_SECONDS`), and the browser opens the next one by itself.
 _STREAM_SECONDS: Final = 45.0
 _SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
-_QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
+_QUIET_SECONDS: Final = 10.0  # then a change is sent in any case, so that the page can mark old content
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 _Endpoint = Callable[[Request], Awaitable[Response]]
@@ -142,7 +142,7 @@ class LivePage:
         pooled = self._pooled(resource.path, made, self._refusal_page)
 
         async def endpoint(request: Request) -> Response:
-            # Most viewers find the page that another one had made, and need no thread.
+            # Most viewers get the page that was rendered for another viewer, and need no thread.
             page = self._newest_pages.kept(*self._state_of_page(request))
             return await pooled(request) if page is None else _response(page, _HTML)
 

@@ -46,7 +46,7 @@ class Subject(msgspec.Struct, frozen=True):
         return frozenset(named) if named else None
 
     def keeps(self) -> Callable[[Row], bool]:
-        """Return the choice of the rows with its causes."""
+        """Return the choice of the rows with the subject's causes."""
         chosen: list[Callable[[Row], bool]] = []
         if self.partition is not None:
             chosen.append(causes.about_partition(self.partition))
@@ -109,7 +109,7 @@ class Explain(Question, frozen=True):
         return read_subject([kind, name.strip()] if name else [kind], is_topic=self.is_topic)
 
     def scope(self) -> Scope:
-        """Return the subject's topics, if they suffice, with its causes."""
+        """Return the topics that the subject needs, and the past rows with its causes."""
         subject = self._read()
         return Scope(subject.topics, past=True, keeps=subject.keeps(), past_outputs=("transitions", "metadata"))
 

@@ -55,7 +55,7 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
 
 
 def _clients(picture: Picture, name: str) -> Iterator[Statement]:
-    """Yield the owner, and the consumer groups that read the topic, with those that lack a partition."""
+    """Yield the owner, the consumer groups that read the topic, and the groups that cannot read a partition."""
     clients = picture.clients
     owner = clients.teams.team_of(name)
     if owner is not None:
@@ -137,7 +137,7 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
         str(needed) if needed is not None else f"{default}, the brokers' own",
         Certainty.SEEN if needed is not None else Certainty.ASSUMED,
     )
-    allowed = header.allows_unclean_election if unclean is None else unclean
+    allowed = header.allows_unclean_election_of(topic)
     yield Statement(
         "unclean.leader.election.enable",
         str(allowed).lower() + (", the brokers' own" if unclean is None else ""),

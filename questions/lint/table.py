@@ -27,10 +27,10 @@ _EXAMPLES: Final = 10
 
 
 class LintFinding(msgspec.Struct, frozen=True):
-    """A check with a finding or without its data: the count, its consequence and its fix."""
+    """Result of a check: the count of places, with the consequence and the fix."""
 
     check: str
-    severity: Severity  # pages if no controller can load it or clients lose, and warns if the next change hurts
+    severity: Severity  # a page if no controller can load it or clients lose, a warning if the next change hurts
     count: int | None  # None if the source lacks the znodes
     examples: tuple[str, ...]
     will: str
@@ -38,7 +38,7 @@ class LintFinding(msgspec.Struct, frozen=True):
 
 
 class LintCheck(msgspec.Struct, frozen=True):
-    """A check: its search for places of trouble, by name."""
+    """A check with the function that finds the names of the places of trouble."""
 
     name: str
     severity: Severity

@@ -42,7 +42,7 @@ class RollingOrder(msgspec.Struct, frozen=True):
 def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:
     """Return few batches by a greedy choice, racks together, the controller last. `at_once` limits a batch.
 
-    Partitions that cannot spare any broker are obstacles. They do not keep the others' brokers from a batch. Raise
+    Partitions that cannot spare any broker are obstacles, but do not keep their brokers out of a batch. Raise
     NoControllerError.
     """
     context = at_rest(context)
@@ -69,7 +69,7 @@ def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrd
 
 
 def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
-    """Return the alerts on brokers that would fail at their next start, on all of them if an alert names none."""
+    """Return the alerts on brokers that would fail at their next start. An alert without brokers concerns all."""
     return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
 
 
@@ -77,7 +77,7 @@ def _first_that_fits(
     hosted: list[Alike], batches: list[list[BrokerId]], taken: list[Counter[Alike]], at_once: int | None, *, alone: bool
 ) -> int:
     if alone:
-        return len(batches)  # each batch may wait for elections, and the last failover is then the only one
+        return len(batches)  # as the last batch, so that the cluster has only one failover
     for at, used in enumerate(taken):
         is_full = at_once is not None and len(batches[at]) >= at_once
         if not is_full and all(used[each] < _spare(each) for each in hosted):

@@ -22,7 +22,7 @@ _WELL_MS = MOMENT_MS - 84_000
 
 
 class Moments:
-    """A live source whose looks show these moments, the last again and again. An error is raised."""
+    """A live source that shows these moments in turn, the last one again and again. An error among them is raised."""
 
     is_live = True
     has_past = False

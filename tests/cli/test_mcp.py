@@ -175,7 +175,7 @@ def test_an_argument_that_no_name_can_have_is_one_sentence(source, subject, says
 
 @pytest.fixture
 def slow(monkeypatch, tmp_path):
-    """Replace the worker by one that writes its number and sleeps. Return a function that counts the living ones."""
+    """Replace the worker by one that writes its process id and sleeps. Return a function that counts living workers."""
     program = tmp_path / "slow"
     program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/$$.pid\nexec sleep 600\n")
     program.chmod(0o700)
@@ -203,7 +203,7 @@ def test_a_question_that_is_cancelled_ends_its_worker_and_a_full_queue_refuses(s
             tasks.cancel_scope.cancel()
 
     anyio.run(ask)
-    eventually(slow, lambda alive: alive == 0)  # a killed process is there until its parent has seen its end
+    eventually(slow, lambda alive: alive == 0)  # a killed process exists until its parent has waited for it
 
 
 def test_a_question_that_hangs_ends_and_the_next_gets_another_worker(slow, source, monkeypatch):

@@ -84,7 +84,7 @@ def ask(question: str, *arguments: str) -> Result:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_question_is_answered_as_before(name, where):
-    files = where[:2] if name.startswith("migration") else where  # which looks at the last moment only
+    files = where[:2] if name.startswith("migration") else where  # which has no --until
     done = ask(ASKED[name], *files)
     assert_as_before(f"$ kontrast {ASKED[name]}\n{done.stdout}exit code {done.exit_code}\n", ANSWERS / f"{name}.txt")
 

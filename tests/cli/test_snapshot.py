@@ -28,7 +28,7 @@ def of(watched: str, *arguments: object) -> Result:
 
 @pytest.fixture
 def kafka(watched: str) -> Iterator[KazooClient]:
-    """Yield a client in Kafka's place."""
+    """Yield a client that writes znodes as Kafka does."""
     client = KazooClient(hosts=watched)
     client.start()
     yield client

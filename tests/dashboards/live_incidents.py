@@ -5,7 +5,7 @@ both. The tests define the incidents and their notifications.
 
 The core uses the records' time, which `LiveCluster.later` advances at once. From the row on, the way `REAL` uses real
 time, and its Alertmanager has the shipped intervals. The other ways divide the intervals of Alertmanager and Prometheus
-by `SPEED`. They deliver the same notifications, at times without a meaning.
+by `SPEED`, so they deliver the same notifications, but their times mean nothing.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-SPEED = 5  # group_wait of pages, 5 s, becomes 1 s. Rows still take far less from the core to Alertmanager
+SPEED = 5  # so group_wait of pages is 1 s and not 5 s, still far longer than a row needs from the core to Alertmanager
 REAL = "direct in real time"
 COMPRESSED = ("direct", "rules", "both")
 WAYS = (REAL, *COMPRESSED)
@@ -202,8 +202,8 @@ class Way:
 class LiveCluster:
     """A cluster whose znodes a test changes. The core's rows are written for every way at once.
 
-    In quiet times a heartbeat comes each second. Rows have the time of writing, and their past times keep their
-    distance.
+    In quiet times a heartbeat comes each second. Rows get the real time of writing, and earlier times in a row move by
+    the same difference.
     """
 
     def __init__(self, name: str, ways: Sequence[Way]) -> None:
@@ -274,7 +274,7 @@ class LiveCluster:
         return {str(each) for each in self.heard(way)}
 
     def pass_real(self, seconds: int) -> None:
-        """Let the time of the records pass while as much passes for Alertmanager, at its speed."""
+        """Let the time of the records pass, and wait so long that the same time passes for a faster Alertmanager."""
         end = time.monotonic() + seconds / SPEED
         for _ in range(seconds):
             self.later(1)

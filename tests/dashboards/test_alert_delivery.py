@@ -31,7 +31,7 @@ from tests.dashboards.live_incidents import DEPLOY, Pager
 from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 
-# Of the word "test", as Prometheus's documentation has it.
+# The word "test", from Prometheus's documentation.
 TEST_AS_BCRYPT = "$2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay"
 NEVER_STALE = 10**9
 
@@ -352,7 +352,7 @@ def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(ale
         with pulse(exporter, rows):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
-    # An exporter that starts while the rest is silent sends the same alert, and does not take it back.
+    # An exporter that starts during the silence sends the same alert, and does not end it.
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.metrics_with(r'^kontrast_alert_deliveries_total\{.*result="accepted"\} [2-9]')
         assert server.alerts().keys() == {"a", "ReplicaStale"}
@@ -379,11 +379,11 @@ def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, 
         exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms()))
         with pulse(exporter, rows):
             exporter.write(rows.gauges(**past))
-            exporter.metrics_with(r'^kontrast_topics\{kafka_cluster="past"\}')  # else the alert may be read first
+            exporter.metrics_with(r'^kontrast_topics\{kafka_cluster="past"\}')  # the gauges are read before the alert
             exporter.write(rows.alert("b", cluster="past"))
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
-            exporter.write(rows.gauges(**past, time_ms=now_ms()))  # as of today
-        # The other cluster's silence is heard, that of the past, which began before, is not.
+            exporter.write(rows.gauges(**past, time_ms=now_ms()))  # present, so no replayed past
+        # ReplicaStale opens for the silent cluster, but not for the past, which was silent before.
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
         assert server.alerts()["ReplicaStale"]["labels"]["kafka_cluster"] == "north"
         assert 'kontrast_alert_since_timestamp_seconds{kafka_cluster="past"' not in exporter.metrics()
@@ -406,7 +406,7 @@ def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(r
     memory.add_cluster("north")
     reading.caught_up()
     delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), memory, reading)
-    eventually(lambda: "north" in delivery.active_alerts())  # it never had one
+    eventually(lambda: "north" in delivery.active_alerts())  # a cluster without any heartbeat
     memory.add_cluster("south")
     assert "south" not in delivery.active_alerts()
     eventually(lambda: "south" in delivery.active_alerts())

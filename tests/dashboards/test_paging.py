@@ -15,9 +15,9 @@ import pytest
 from tests.dashboards.live_incidents import COMPRESSED, REAL, WAYS, LiveCluster, Way, beating
 from tests.dashboards.paged_incidents import INCIDENTS, USUAL, do, firing
 
-pytestmark = pytest.mark.xdist_group("paging")  # all incidents happen once, for all tests
+pytestmark = pytest.mark.xdist_group("paging")  # one process, so that all incidents happen once
 
-# After its row, three times the longest wait by the shipped group_wait, or by the rest of a group_interval.
+# Time from the row, which is three times the longest wait by the shipped group_wait or group_interval.
 HEARD_WITHIN_SECONDS = 30
 
 

@@ -1,4 +1,4 @@
-"""One moment of a recorded cluster as each source has it, and the answers to every question about it."""
+"""One moment of a recorded cluster in each source, and the answers to every question about the moment."""
 
 from __future__ import annotations
 
@@ -159,12 +159,12 @@ class Cluster:
 
 
 def _as_watched(record: Record) -> Record:
-    """Return the record as a watcher has it. A past that replay published is never current, so it gets no verdict."""
+    """Return the record as a watcher has it. A replayed past would get no verdict, because it is never current."""
     return record if record.data is None else replace(record, data=record.data.replace(_REPLAYED, _WATCHED))
 
 
 class _Stored(Transitions):
-    """Transitions that the memory has."""
+    """Transitions that the memory has already, so nothing is read."""
 
     def follow(self) -> str | None:
         return None

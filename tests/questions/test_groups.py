@@ -135,6 +135,14 @@ def test_while_a_broker_is_silent_nothing_is_forgotten():
     assert silent.gaps == ("broker 1 did not answer, so its groups are as they were before",)
 
 
+def test_transactional_ids_stay_while_a_broker_does_not_list_them():
+    told = asked(1, {}, transactional_ids={1: ["tx"], 2: []})
+    before = after_round(KnownGroups(), told, WELL)
+    loading = asked(2, {}, transactional_ids={2: []})  # broker 1 still reads its partitions of __transaction_state
+    assert after_round(before, loading, WELL).transactional_ids == {"tx": 1}
+    assert after_round(before, asked(2, {}, transactional_ids={1: [], 2: []}), WELL).transactional_ids == {}
+
+
 def test_a_rebalancing_group_keeps_its_last_assignment_because_brokers_tell_none():
     before = after_round(KnownGroups(), asked(1, {"a": stable(t=(0,))}), WELL)
     after = after_round(before, asked(2, {"a": Described("PreparingRebalance", True)}), WELL)
@@ -147,7 +155,7 @@ def test_without_members_partitions_are_read_for_a_while_after_a_commit():
     assert not first.groups["a"].is_running
     moved = after_round(first, asked(2, empty, committed={"a": {"t": {0: 6, 1: 7}}}), WELL)
     assert moved.groups["a"].reads == {"t": (0,)}
-    later = after_round(moved, asked(minute_ms, empty), WELL)  # its turn did not come
+    later = after_round(moved, asked(minute_ms, empty), WELL)  # this round did not ask for its offsets
     assert later.groups["a"].reads == {"t": (0,)}
     rests = asked(15 * minute_ms, empty, committed={"a": {"t": {0: 6, 1: 7}}})
     assert after_round(later, rests, WELL).groups["a"].is_running

@@ -120,7 +120,7 @@ def _until_well(look: _Look, waiting: Waiting) -> _Look:
 
 
 def _code(health: Health) -> ExitCode:
-    """Return the exit code of a state. A replayed past, or one with hidden znodes, is not known to be well now."""
+    """Return the exit code. A replayed past, or a cluster with unreadable znodes, is not known to be well now."""
     from questions.state import State
 
     if health.is_well:
@@ -141,7 +141,7 @@ def _probe(look: _Look, stop: threading.Event) -> int:
 
 
 def _watch(look: _Look, show: Callable[[Health], Health], every_seconds: float, stop: threading.Event) -> int:
-    """Repeat the check. Replace the last one on a terminal, and print changes elsewhere."""
+    """Repeat the check. On a terminal, replace the last answer. Elsewhere, print only changes."""
     before: object = None
     while not stop.is_set() and not reader_has_left():
         try:

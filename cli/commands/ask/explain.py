@@ -1,4 +1,4 @@
-"""`kontrast explain`: why a partition, a topic, a broker or the controller is as it is."""
+"""`kontrast explain`: the reasons for the state of a partition, a topic, a broker or the controller."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from questions.picture import Picture
 
 
-_KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # as in questions.key
+_KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # the values of questions.key.KeyFormat
 _EPILOG: Final = """\b
 Examples:
   kontrast explain orders-7 --zookeeper zk1:2181/kafka
@@ -130,7 +130,7 @@ _SURE = {certainty: "" if certainty is Certainty.SEEN else f"  [{certainty.value
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
-    """Yield the explanation, on a screen."""
+    """Yield the lines of the explanation."""
     verdict = severity_word("ok" if explanation.is_well else "page")[1]
     yield line(f"{explanation.subject}: ", (explanation.headline, verdict))
     if explanation.since is not None:
@@ -158,7 +158,7 @@ def _cause(cause: Cause) -> Iterator[RenderableType]:
 
 
 def key_lines(answer: KeyAnswer) -> Iterator[RenderableType]:
-    """Yield where the key goes, and whether a producer can write it there."""
+    """Yield the key's partition, and whether a producer can write there."""
     yield line(f"the key goes to {answer.topic}-{answer.partition}, one of {answer.partitions} partitions")
     yield line(f"leader: {'none' if answer.leader is None else f'broker {answer.leader}'}", indent=2)
     for acks, accepted in (("1", answer.takes_acks_1), ("all", answer.takes_acks_all)):

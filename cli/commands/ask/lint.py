@@ -70,7 +70,7 @@ _NAMED: Final = 5
 
 
 def lint_lines(findings: Sequence[LintFinding]) -> Iterator[RenderableType]:
-    """Show the findings whose count is known, on a screen."""
+    """Yield the lines of the findings whose count is known."""
     for finding in findings:
         more = f" and {finding.count - _NAMED} more" if finding.count and finding.count > _NAMED else ""
         named = ", ".join(finding.examples[:_NAMED])

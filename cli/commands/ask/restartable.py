@@ -148,7 +148,7 @@ def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool
 
 
 def _own_look(flags: Mapping[str, Any], question: MayRestart, *, probe: bool, waits: bool) -> _Look:
-    """Return a function that asks the source of the flags."""
+    """Return a function that asks the question to the source that the flags name."""
     if flags["holder"] is not None or flags["ca_file"] is not None:
         raise click.UsageError("--holder and --serve-ca-file need --serve, --hold or --release.")
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
@@ -158,7 +158,7 @@ def _own_look(flags: Mapping[str, Any], question: MayRestart, *, probe: bool, wa
 
 
 def _served(flags: Mapping[str, Any]) -> ServedCluster:
-    """Return the client of the named or configured serve."""
+    """Return the client of the `kontrast serve` that the flags or the configuration name."""
     from cli.sources.served_cluster import ServedCluster, serve_url  # brings an HTTP client
 
     if flags["directories"] or flags["stream"] or "zookeeper" in read_flags("watch", flags):
@@ -202,7 +202,7 @@ def _code(answer: Restartable) -> ExitCode:
 
 
 def _probe(look: Callable[[], Restartable]) -> int:
-    """Print one line for a monitoring system, which takes the exit codes as they are."""
+    """Print one line for a monitoring system. Return the exit code of a monitoring plugin."""
     from cli.printing.check_lines import ProbeState, plugin_line
 
     try:

@@ -1,4 +1,4 @@
-"""`kontrast snapshot`: a cluster's metadata as its ZooKeeper has it now."""
+"""`kontrast snapshot`: a cluster's present metadata in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Judge
 
 
 def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
-    """Report the gaps of the snapshot."""
+    """Warn of the snapshot's gaps. Return the exit code."""
     unreadable: list[UnreadableZnode] = found.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
         standard_error.complain(f"{znode.path} cannot be read: {znode.reason}")

@@ -89,7 +89,7 @@ def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # 
 
 
 def _source_with_past(flags: Mapping[str, Any]) -> Source:
-    # A stream is read whole, because its past may begin after the moment, and the window ends the timeline.
+    # A stream is read to its end, because its past may begin only after --until. The window ends the timeline instead.
     source = source_of(flags if flags["directories"] else {**flags, "until": None})
     if not source.has_past:
         raise ConfigError(
@@ -113,7 +113,7 @@ _NAMED: Final = 8
 
 
 def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> Iterator[RenderableType]:
-    """Yield the events, the oldest first, and before them who was controller when, if that is asked."""
+    """Yield the events, the oldest first. With `names_controllers`, begin with the controllers and their times."""
     about = f" of {timeline.about}" if timeline.about else ""
     count = counted(len(timeline.events), "event")
     span = f"{exact_moment(timeline.begin_ms)} to {exact_moment(timeline.end_ms)}"

@@ -44,7 +44,7 @@ _STEPS: Final = "kontrast.whatif.steps"
 
 
 class _Said(NamedTuple):
-    """An option of a step, in its place on the command line."""
+    """An option that is a step, with its value."""
 
     name: str
     value: Any
@@ -54,7 +54,7 @@ class _InOrder(GroupedCommand):
     """A command that remembers in which order its repeatable options were given."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, and keep the steps in the context's meta."""
+        """Parse the arguments, and keep the steps in the context's meta."""
         values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         left = {name: list(value) if isinstance(value, list) else [value] for name, value in values.items()}
         steps = [_Said(str(each.name), left[str(each.name)].pop(0)) for each in order if each.name in _OF_STEPS]
@@ -159,7 +159,7 @@ def _print(answer: object, lines: Iterable[RenderableType], *, as_json: bool) ->
 
 
 def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:
-    """Yield the steps. Adjacent losses are one, and adjacent returns, unless `--then` separates them."""
+    """Yield the steps. Adjacent losses are one step, as are adjacent returns, unless `--then` separates them."""
     from questions.what_if import PlannedStep
 
     for kind, group in groupby(said, key=lambda each: each.name.partition("_")[0]):

@@ -18,7 +18,7 @@ from transport.listening import Listening, ListeningError
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-_FINISH_SECONDS: Final = 2.0  # a thread that reads standard input does not end by itself
+_FINISH_SECONDS: Final = 2.0  # then the process ends, because a thread that reads standard input does not end by itself
 _EPILOG: Final = """\b
 Examples:
   kontrast mcp --from journal:/var/lib/kontrast/derived

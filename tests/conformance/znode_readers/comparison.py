@@ -27,7 +27,7 @@ from controller.contract.znodes import (
 
 NOTHING, REFUSED = "nothing", "refused"
 
-# What Kafka goes on with if the content is no JSON. Other readers throw.
+# The values with which Kafka goes on if the content is no JSON. Other readers throw.
 WITHOUT_JSON: Final[Mapping[str, Any]] = {"topic": [{}, None], "config": {}, "isr": [], "preferred": []}
 _THROW_WITHOUT_JSON: Final = frozenset(("epoch", "broker", "cluster", "feature", "migration"))
 
@@ -145,7 +145,7 @@ def is_known_difference(kind: str, data: bytes | None) -> bool:
 
 
 def _is_usable(name: str, replicas: Any) -> bool:
-    """Return whether the controller can use an entry, at which it throws otherwise."""
+    """Return whether the controller can use an entry. If not, it throws."""
     is_named = not name.startswith("null-")
     return (
         is_named and replicas is not None and all(type(each) is int and -(2**31) <= each < 2**31 for each in replicas)

@@ -158,7 +158,9 @@ def test_hostile_names_stay_text(tmp_path, monkeypatch):
 
 def test_each_form_has_the_impact_by_team(told, tmp_path):
     config = tmp_path / "kontrast.toml"
-    config.write_text('[topics]\n"t*" = { team = "ledger", contact = "#ledger" }\nb = { team = "bank", rank = 1 }\n')
+    config.write_text(
+        '[topics]\n"t*" = { team = "ledger", contact = "#ledger" }\nb = { team = "accounts", rank = 1 }\n'
+    )
     forms = ("text", "json", "html", "csv")
     for form in forms:
         assert told("--config", config, "--format", form, "--out", tmp_path / form).exit_code == 0
@@ -172,7 +174,7 @@ def about_teams(form: str, out: Path) -> str:
     if form == "json":
         return json.dumps(json.loads(out.read_text())["teams"], indent=1) + "\n"
     text = out.read_text()
-    begin, end = ("<h2>Impact by team", "<h2>Without") if form == "html" else ("partition-minutes of", "bank:")
+    begin, end = ("<h2>Impact by team", "<h2>Without") if form == "html" else ("partition-minutes of", "bank: ")
     return text[text.index(begin) : text.index(end)] + "\n"
 
 
