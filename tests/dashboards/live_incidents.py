@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from tests.controller.trace_language import obey
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.prometheus_server import running_prometheus
+from tests.http_server import HttpServer, say
 from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
@@ -83,31 +84,19 @@ class Heard:
         return self.alert, self.severity, self.group, self.subject, self.other_broker
 
 
-class Pager:
+class Pager(HttpServer):
     """A real webhook that keeps the news of each alert, without repetitions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: dict[tuple[str, Heard], str] = {}
         self._heard: dict[str, list[tuple[float, Heard]]] = {}
-        pager = self
+        super().__init__(self._hear)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                pager._take(self.path.strip("/"), json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _hear(self, request: BaseHTTPRequestHandler) -> None:
+        message = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        self._take(request.path.strip("/"), message)
+        say(200)(request)
 
     def _take(self, receiver: str, message: dict[str, Any]) -> None:
         with self._lock:
