@@ -51,7 +51,7 @@ class AskedMoment(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened between two moments, and the cluster as of a third between them."""
+    """Events between two moments, and the cluster at the moment `at_ms` between them."""
 
     overview: Overview
     at_ms: int
@@ -60,16 +60,16 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     newest_ms: int
     kept_since_ms: int
     timeline: Timeline | None  # with some of its events, if any happened
-    earlier_events: int  # that are not in it
+    earlier_events: int  # events that `timeline` leaves out
     previous_ms: int | None  # of the event before the moment
     next_ms: int | None
-    notes: tuple[str, ...]  # why it may not be all
+    notes: tuple[str, ...]  # why events may be missing
 
 
 class Histories:
     """Histories of the followed clusters, from memory.
 
-    `overview_of` takes a snapshot and its moment, None for now. `why_incomplete` returns why some may be missing.
+    `overview_of` takes a snapshot and its moment, None for now. `why_incomplete` returns why rows may be missing.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ def _with_unchanged(changed: Iterable[Row], then: ClusterSnapshot, begin_ms: int
 
 
 def _beginnings_and_newest(rows: list[Row]) -> list[Row]:
-    """Return few of very many rows, from the beginning of each incident and the newest."""
+    """Return the rows, of very many changes of partitions only the newest and those where an incident begins."""
     begun_ms = [row.time_ms for row in rows if _begins_an_incident(row)]
     of_partitions = [at for at, row in enumerate(rows) if _is_of_partition(row)]
     if len(of_partitions) <= _MOST_NEWEST:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from controller.contract.ids import BrokerId
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context
+from wording.sentences import listed
 
 
 class UnknownBrokersError(ValueError):
-    """Brokers or racks that the cluster does not have, or in another state than the question supposes."""
+    """Brokers or racks that the cluster lacks, or whose state differs from the one that the question supposes."""
 
 
 def is_known(context: Context, broker: BrokerId) -> bool:
@@ -32,7 +33,5 @@ def refuse_unknown(context: Context, brokers: Iterable[BrokerId]) -> None:
     for broker in brokers:
         if not is_known(context, broker):
             header = context.header
-            known = ", ".join(map(str, sorted({*header.brokers, *replicas_by_broker(header)})))
-            raise UnknownBrokersError(
-                f"there is no broker {broker} in {header.cluster}: its brokers are {known or 'none'}"
-            )
+            known = listed({*header.brokers, *replicas_by_broker(header)})
+            raise UnknownBrokersError(f"there is no broker {broker} in {header.cluster}, but {known}")

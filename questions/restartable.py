@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from controller.contract.alert_kinds import kinds
-from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
 from controller.view.flawed_znodes import no_controller_because, stopping_starts
 from controller.view.gauges import REASSIGNING, replicas_by_broker
@@ -25,14 +23,17 @@ from controller.view.health import is_without_session, never_registered
 from controller.view.partition_issues import PartitionIssue, parse_group
 from controller.view.types import Context, Header, StoredEvent, Topic
 from questions.check import counts_in
+from questions.clients.groups import Impact, sizes_in, troubled_in
 from questions.doubts import doubts
 from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.lease import Lease
 from questions.picture import Picture
+from questions.question import NotFoundError, Question, meaning
 from questions.state import Counts
-from questions.whatif.consequences import PartitionChange
+from questions.whatif.consequences import PartitionChange, place_of
 from questions.whatif.hypothetical_cluster import NoControllerError
-from questions.whatif.scenario import Change, Scenario, Step, play
+from questions.whatif.rolling import failing_starts
+from questions.whatif.scenario import Change, Step, play
 from wording.facts import Fact, down, unknown
 from wording.sentences import counted, verb
 from wording.suggestions import did_you_mean, near
@@ -77,18 +78,19 @@ class TopicCount(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """Reason against a restart. `topics` are those with the most partitions, and `more_topics` counts the others."""
+    """Reason against a restart. `topics` are the most important ones, and `more_topics` counts the others."""
 
     obstacle: Obstacle
     sentence: str
     topics: tuple[TopicCount, ...] = ()
     more_topics: int = 0
+    impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
 
 class Restartable(msgspec.Struct, frozen=True):
     """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown.
 
-    `lease` is the one that anybody holds in the cluster, if `kontrast serve` answers.
+    `lease` is the cluster's current lease, whoever holds it, if `kontrast serve` answers.
     """
 
     cluster: str
@@ -98,6 +100,31 @@ class Restartable(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
     doubts: tuple[str, ...]
     lease: Lease | None = None
+
+
+class MayRestart(Question, frozen=True):
+    """Judge whether a broker may be restarted now, with every reason against it."""
+
+    answer = Restartable
+    asks_clients = True
+
+    broker: Annotated[int, meaning("Broker to restart.")]
+    accept_topics: Annotated[
+        tuple[str, ...], meaning("Topics that may go offline or reject acks=all, such as 'scratch-*'.")
+    ] = ()
+    accept_absent: Annotated[
+        tuple[int, ...], meaning("Broker that need not come back, such as a wrong id in a reassignment.")
+    ] = ()
+
+    def ask(self, picture: Picture) -> Restartable:
+        """Judge the restart by a controlled shutdown. Raise NotFoundError."""
+        absent = tuple(map(BrokerId, self.accept_absent))
+        try:
+            return restartable(
+                picture, BrokerId(self.broker), accepted_topics=self.accept_topics, accepted_absent=absent
+            )
+        except UnknownBrokersError as error:
+            raise NotFoundError(str(error)) from error
 
 
 def restartable(
@@ -128,7 +155,7 @@ def restartable(
 
 
 def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
-    """Return the answer to `holder` under a lease, which is a reason against the restart unless it is its own."""
+    """Return the answer to `holder` under a lease, which is a reason against the restart unless `holder` has it."""
     answer = replace(answer, lease=lease)
     if (lease.broker, lease.holder) == (answer.broker, holder):
         return answer
@@ -147,7 +174,7 @@ def _reasons(
         if not failing.brokers or broker in failing.brokers:
             yield Reason(Obstacle.CANNOT_START, failing.cause)
     if broker in header.brokers:
-        yield from _consequences(play(context, [Step(Change.SHUT_DOWN, (broker,))]), broker, accepted_topics)
+        yield from _consequences(picture, broker, accepted_topics)
     yield from _brokers_away(header, accepted_absent)
     if counts.under_replicated:
         yield from _catching_up(context, broker)
@@ -165,13 +192,8 @@ def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
             raise UnknownBrokersError(f"there is no topic {name} to be accepted{did_you_mean(near(name, names))}")
 
 
-def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
-    """Return the alerts on brokers that would fail at their next start, on all of them if an alert names none."""
-    return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
-
-
-def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
-    taken = scenario.in_all
+def _consequences(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
+    taken = play(picture.context, [Step(Change.SHUT_DOWN, (broker,))]).in_all
     back = f"until broker {broker} is"
     would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
         (Obstacle.OFFLINE, f"would {Fact.OFFLINE.infinitive} {back} back", taken.newly_offline),
@@ -183,18 +205,27 @@ def _consequences(scenario: Scenario, broker: BrokerId, accepted_topics: Collect
         ),
     )
     for obstacle, effect, changes in would:
-        topics = Counter(
-            change.topic
-            for change in changes
-            if not any(fnmatchcase(change.topic, pattern) for pattern in accepted_topics)
-        )
-        if topics:
-            partitions = counted(topics.total(), "partition")
-            yield _by_topic(obstacle, f"{partitions} {effect}", topics)
+        hit = [
+            change for change in changes if not any(fnmatchcase(change.topic, pattern) for pattern in accepted_topics)
+        ]
+        if hit:
+            topics = Counter(change.topic for change in hit)
+            reason = _by_topic(obstacle, f"{counted(len(hit), 'partition')} {effect}", topics, picture.context)
+            yield _with_impact(reason, hit, picture)
 
 
-def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str]) -> Reason:
-    ranked = sorted(topics.items(), key=lambda item: (-item[1], item[0]))
+def _with_impact(reason: Reason, hit: Iterable[PartitionChange], picture: Picture) -> Reason:
+    """Return the reason with the groups, transactional ids and teams that the loss of these partitions stops."""
+    impact = picture.clients.hit_by(troubled_in(hit, sizes_in(picture.context)))
+    if impact is None or not impact.sentence:
+        return reason
+    return replace(
+        reason, sentence=f"{reason.sentence}. This {impact.sentence}, {impact.as_of(picture.now_ms)}", impact=impact
+    )
+
+
+def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str], context: Context) -> Reason:
+    ranked = sorted(topics.items(), key=lambda item: place_of(item[0], context))
     named = tuple(TopicCount(topic, partitions) for topic, partitions in ranked[:_NAMED_TOPICS])
     return Reason(obstacle, sentence, named, len(ranked) - len(named))
 
@@ -232,6 +263,7 @@ def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
             Obstacle.CATCHING_UP,
             f"{counted(behind, 'replica')} of broker {replica} {verb(behind, 'is')} not in sync yet",
             topics,
+            context,
         )
 
 
@@ -256,7 +288,7 @@ def _reassigns(event: StoredEvent) -> bool:
 def _work_under_way(context: Context, counts: Counts, accepted: set[BrokerId]) -> Iterator[Reason]:
     """Yield reassignments and deletions under way, without those that wait for accepted brokers alone."""
     header = context.header
-    # A reassignment is complete in memory when all replicas are in sync. Its entry goes with the due write.
+    # The controller's memory completes a reassignment when all replicas are in sync. Its entry goes with the due write.
     topics = {name for event in header.events.values() if _reassigns(event) for name in event.topics}
     partitions = [at for name, topic in context.topics if name in topics for at in topic.partitions.values()]
     ending = sum(bool(at.pending_assignments) and not at.reassigning for at in partitions)

@@ -24,7 +24,7 @@ from questions.subjects import subject_of
 from wording.sentences import counted
 
 _MOST_HITS: Final = 12
-_MOST_OF_A_CLUSTER: Final = 200  # looked at, so that the best come first
+_MOST_OF_A_CLUSTER: Final = 200  # topics that are ranked, so that the best come first
 _KEY: Final = re.compile(r"key\s+(?P<key>.+?)\s+(?:of|in)\s+(?P<topic>\S+)", re.IGNORECASE)
 _BROKER: Final = re.compile(r"(?:broker\s*)?(?P<digits>[0-9]{1,9})", re.IGNORECASE)
 
@@ -39,7 +39,7 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The things that contain the words, the best first; `more` if others contain them too."""
+    """The things that contain the words, the best first. `more` is set if further ones contain the words."""
 
     words: str
     hits: tuple[Hit, ...]

@@ -11,7 +11,7 @@ import msgspec
 from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word
-from cli.printing.summary_lines import figures
+from cli.printing.summary_lines import available, figures
 from questions.report.cluster_report import (
     AlertsOfKind,
     BrokerFailures,
@@ -21,7 +21,7 @@ from questions.report.cluster_report import (
     TopicAvailability,
 )
 from questions.report.failovers import Failover
-from questions.report.report import Miss, Report
+from questions.report.report import Miss, Report, TeamAvailability
 from wording.sentences import counted, minutes_of, share
 from wording.times import duration, exact_moment
 
@@ -43,9 +43,14 @@ _TABLES: Final[Mapping[str, Sequence[str]]] = {
 
 
 def report_lines(report: Report) -> Iterator[RenderableType]:
-    """Yield the objective first, then the clusters by name."""
+    """Yield the objective first, then the teams by their importance, then the clusters by name."""
     if report.objective_percent is not None:
         yield from _objective(report)
+    if report.teams:
+        yield line("partition-minutes of each team's topics:")
+        yield from (line(available(str(team), team), indent=2) for team in report.teams[:_NAMED])
+    if len(report.teams) > _NAMED:
+        yield line(f"and {counted(len(report.teams) - _NAMED, 'more team')}", indent=2)
     for cluster in report.clusters:
         if cluster.window.seen_from_ms is not None:
             yield from _cluster(cluster)
@@ -113,6 +118,7 @@ def write_tables(report: Report, directory: Path) -> None:
         rows = [{"cluster": cluster.cluster, **row} for cluster in report.clusters for row in _rows(cluster, table)]
         _write(directory / f"{table}.csv", ("cluster", *columns), rows)
     _write(directory / "misses.csv", Miss.__struct_fields__, map(msgspec.structs.asdict, report.misses))
+    _write(directory / "teams.csv", TeamAvailability.__struct_fields__, map(msgspec.structs.asdict, report.teams))
 
 
 def _flat(report: ClusterReport) -> dict[str, Any]:
@@ -134,5 +140,5 @@ def _write(file: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]
 
 
 def _inert(value: object) -> object:
-    """Return the value so that no spreadsheet computes it. A name in a znode may begin like a formula."""
+    """Return the value so that no spreadsheet computes it, because a name in a znode may begin like a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

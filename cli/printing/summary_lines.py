@@ -7,6 +7,7 @@ from typing import Final
 
 from questions.report.cluster_report import ClusterReport, TopicAvailability
 from questions.report.failovers import Failover
+from questions.report.report import TeamAvailability
 from wording.sentences import counted, minutes_of, share
 from wording.times import duration, exact_moment
 
@@ -26,7 +27,7 @@ def summary_lines(report: ClusterReport) -> Iterator[str]:
 
 
 def figures(report: ClusterReport) -> Iterator[str]:
-    """Failovers, partition-minutes and elections, indented."""
+    """Yield lines on failovers, partition-minutes and elections, indented."""
     yield from _failovers(report)
     yield from _offline(report)
     elections = ", ".join(f"{kind} {count:,}" for kind, count in report.elections.items())
@@ -56,13 +57,14 @@ def _offline(report: ClusterReport) -> Iterator[str]:
     offline, unwritable = minutes_of(report.offline_partition_minutes), minutes_of(report.unwritable_partition_minutes)
     said = f"offline {offline}, rejecting acks=all {unwritable}, of {minutes_of(report.partition_minutes)}"
     yield f"  {said} partition-minutes{':' if suffered else ''}"
-    yield from (f"    {_topic(topic)}" for topic in suffered[:_NAMED])
+    yield from (f"    {available(topic.topic, topic)}" for topic in suffered[:_NAMED])
     if len(suffered) > _NAMED:
         yield f"    and {counted(len(suffered) - _NAMED, 'more topic')}"
 
 
-def _topic(topic: TopicAvailability) -> str:
+def available(name: str, found: TopicAvailability | TeamAvailability) -> str:
+    """Return the figures of a topic or of a team's topics in half a sentence."""
     return (
-        f"{topic.topic}: offline {minutes_of(topic.offline_partition_minutes)} (online {share(topic.online)}), "
-        f"rejecting acks=all {minutes_of(topic.unwritable_partition_minutes)} (writable {share(topic.writable)})"
+        f"{name}: offline {minutes_of(found.offline_partition_minutes)} (online {share(found.online)}), "
+        f"rejecting acks=all {minutes_of(found.unwritable_partition_minutes)} (writable {share(found.writable)})"
     )

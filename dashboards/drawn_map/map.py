@@ -20,9 +20,12 @@ from questions.overview.impact_map import AFFECTED, ImpactMap, MapLine, Partitio
 from questions.overview.overview import Rack
 from questions.overview.recent import Strip
 from transport.printable import printable
+from wording.sentences import counted
 from wording.times import age
 
 _SQUARE: Final = 11
+_LETTERS: Final = 14  # height of a line of words
+_LONGEST_CLIENTS: Final = 32
 _SHORT, _COLUMNS = 10, ((0, 580), (620, 1200))  # most squares of a line that shares its row, and their places
 _CALM: Final = 8  # lines that have a row each
 _SYMBOLS: Final = {
@@ -164,14 +167,21 @@ class _Drawing:
         shown = shortened(line.topic, frame.longest_name)
         name = self._canvas.text(left, baseline, shown, size=14, colour="text", more=BOLD)
         path, squares = f"/topics/{segment(line.topic)}", []
+        beside = [*filter(None, (self._said(line), _clients(line)))]
+        below = max(0, len(beside) - 1) * _LETTERS
+        top += 0 if frame.names else below
         parts = [
             f'<path d="M{left} -4.5H{right}" stroke="{self._paint["line"]}"/>',
             self._canvas.link(path + self._canvas.then, line.topic, name),
-            self._canvas.text(right, baseline, self._said(line), more=' text-anchor="end"'),
+            *(
+                self._canvas.text(right, baseline + at * _LETTERS, said, more=' text-anchor="end"')
+                for at, said in enumerate(beside)
+            ),
         ]
+        room = below if frame.names else 0
         if not line.squares:
             parts.append(self._bar(line, top, longest))
-            return "".join(parts), top + 26
+            return "".join(parts), top + 26 + room
         whys = {number: cause.says for cause in line.causes for number in cause.partitions}
         for at, each in enumerate(line.squares):
             title = f"{line.topic}-{each.partition} {_square_words(each, self._drawn.as_of_ms)}"
@@ -179,7 +189,7 @@ class _Drawing:
             squares.append(self._square(path, each, f"{title}\n{why}" if why else title, (at, left, top)))
         parts.append(f"<g>{''.join(squares)}</g>")
         rows = -(-len(line.squares) // frame.squares)
-        return "".join(parts), top + 26 + (rows - 1) * STEP
+        return "".join(parts), top + 26 + max((rows - 1) * STEP, room)
 
     def _said(self, line: MapLine) -> str:
         return line.says if line.squares or not line.says else f"{line.says} of {line.partitions:,}"
@@ -217,6 +227,12 @@ class _Drawing:
             )
             x += width
         return "".join(parts), y + 18
+
+
+def _clients(line: MapLine) -> str:
+    """Return whom to call about the topic, and how many groups read it, in few words."""
+    team, groups = "" if line.team is None else line.team.team, counted(line.groups, "group") if line.groups else ""
+    return shortened(", ".join(filter(None, (team, groups))), _LONGEST_CLIENTS)
 
 
 def _square_words(square: Square, as_of_ms: int) -> str:

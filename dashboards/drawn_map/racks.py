@@ -1,4 +1,4 @@
-"""Racks with their brokers: a box for each, or small cells of many."""
+"""Racks with their brokers. Each broker is a box, or a small cell if there are many."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from questions.overview.impact_map import ImpactMap, Moment
 from questions.overview.overview import BrokerCell, Rack
 from wording.times import duration
 
-_BOXES: Final = 40  # brokers, of more each is a small cell
+_BOXES: Final = 40  # with more brokers each is a small cell
 _BOX, _CELL_HEIGHT, _LONGEST_NAME = (92, 40), 19, 10
 
 
@@ -77,7 +77,7 @@ def _broker(cell: BrokerCell, state: _Shown, place: tuple[float, float, float], 
 
 def _shown(cell: BrokerCell, impact: ImpactMap, as_of_ms: int) -> _Shown:
     title = _broker_words(cell, as_of_ms)
-    if impact.shown is Moment.BEFORE:  # its leaders then are not counted
+    if impact.shown is Moment.BEFORE:  # the broker's leaders at that moment are not counted
         is_up = cell.broker in impact.starts
         return _Shown(is_up, "up" if is_up else "away", title)
     if cell.broker in impact.lost:

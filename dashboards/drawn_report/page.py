@@ -19,17 +19,18 @@ svg.lanes line.objective { stroke: var(--affected); opacity: 1; stroke-dasharray
 table { margin-bottom: 1.2rem; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
 """
-_MOST_TOPICS: Final = 100  # of a cluster in its table, while CSV and JSON have all
+_MOST_TOPICS: Final = 100  # rows of a cluster's table, while CSV and JSON have all topics
 
 
 def page_of(report: Report, doubts: Iterable[str] = ()) -> str:
-    """Return the page's HTML. `doubts` are the reasons why it may be incomplete."""
+    """Return the page's HTML. `doubts` are the reasons why the report may be incomplete."""
     names = [cluster.cluster for cluster in report.clusters if cluster.cluster]
     subject = f"cluster {names[0]}" if len(names) == 1 else counted(len(names), "cluster")
     page, body = begun_page(printable(f"Availability, failovers and alerts of {subject}"), _STYLE)
     for doubt in doubts:
         SubElement(body, "p", {"class": "warn"}).text = printable(doubt)
     _availability(body, report)
+    _teams(body, report)
     SubElement(body, "h2").text = "Without a controller"
     body.append(drawn_failovers(report.clusters))
     for cluster in report.clusters:
@@ -51,6 +52,21 @@ def _availability(body: Element, report: Report) -> None:
     SubElement(legend, "span", {"class": "key refusing"}).tail = "led, but rejecting acks=all"
     if others:
         SubElement(legend, "br").tail = f"{counted(others, 'more topic')} always writable, or better than these."
+
+
+def _teams(body: Element, report: Report) -> None:
+    if report.teams:
+        SubElement(body, "h2").text = "Impact by team"
+    columns = ("team", "topics", "partition-minutes", "offline", "rejecting acks=all", "online", "writable")
+    rows = [
+        (
+            *(str(team), str(team.topics), minutes_of(team.partition_minutes)),
+            *map(minutes_of, (team.offline_partition_minutes, team.unwritable_partition_minutes)),
+            *map(share, (team.online, team.writable)),
+        )
+        for team in report.teams
+    ]
+    _table(body, columns, rows)
 
 
 def _cluster(body: Element, cluster: ClusterReport, objective_percent: float | None) -> None:
@@ -137,7 +153,7 @@ def _brokers_and_alerts(body: Element, cluster: ClusterReport) -> None:
 
 
 def _table(body: Element, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Return a table with a name in its first column, or an empty text without rows."""
+    """Add a table with a name in its first column, or nothing if there are no rows."""
     if not rows:
         return
     table = SubElement(body, "table")

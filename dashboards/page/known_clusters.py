@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+
+from msgspec.structs import replace
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.view.types import Context
 from dashboards.kept_rows.reading import ReadingCounts
+from questions.clients.groups import NO_CLIENTS, Clients
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import BLINDING, doubts, silent_process
 from questions.memory import Memory
@@ -20,21 +23,30 @@ class UnknownClusterError(Exception):
 
 
 def now_ms() -> int:
-    """Return the present."""
+    """Return the wall clock in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
-class KnownClusters:
-    """The followed clusters. Of the whole ones, which simulations need, only the newest is kept, for one thread."""
+ClientsOf = Callable[[str], Clients]
 
-    def __init__(self, memory: Memory, reading: ReadingCounts, stale_after_ms: int) -> None:
+
+class KnownClusters:
+    """The followed clusters. Of the whole ones, which simulations need, only the newest is kept, for one thread.
+
+    `clients` returns the consumer groups and the teams of a cluster by its name.
+    """
+
+    def __init__(
+        self, memory: Memory, reading: ReadingCounts, stale_after_ms: int, clients: ClientsOf = lambda _: NO_CLIENTS
+    ) -> None:
+        self.clients = clients
         self._memory = memory
         self._reading = reading
         self._stale_after_ms = stale_after_ms
         self._whole: tuple[tuple[str, int], Context] | None = None  # 200,000 partitions take some hundred MB
 
     def snapshot(self, cluster: str, at_ms: int | None = None, topics: Collection[str] | None = ()) -> ClusterSnapshot:
-        """Return the cluster now or at a kept moment, with some topics, None for all. Raise UnknownClusterError."""
+        """Return the cluster now or at a kept moment, with named topics, all for None. Raise UnknownClusterError."""
         found = self._memory.cluster(cluster, at_ms, topics)
         now = found if at_ms is None else self._memory.cluster(cluster)
         if found is None or now is None:
@@ -47,7 +59,7 @@ class KnownClusters:
         return found
 
     def why_unknown(self, found: ClusterSnapshot) -> str | None:
-        """Return why the state of the present cluster is not known, if it is not."""
+        """Return why the present state of the cluster is not known, or None if it is known."""
         state = self._reading.snapshot().of(found.cluster)
         if not state.source_up:
             return "Kontrast cannot read its outputs (see the log of kontrast serve)"
@@ -77,8 +89,10 @@ class KnownClusters:
 
     def whole(self, found: ClusterSnapshot) -> Picture:
         """Return the present cluster with every partition. This takes seconds for 200,000 partitions."""
+        clients = self.clients(found.cluster)
         version = (found.cluster, self._memory.version(found.cluster, PartitionRow.output))
         if self._whole is None or self._whole[0] != version:
             self._whole = None  # never two at once
-            self._whole = (version, self.snapshot(found.cluster, topics=None).picture().context)
-        return found.picture(present=self.present(found), context=self._whole[1])
+            everything = self.snapshot(found.cluster, topics=None)
+            self._whole = (version, everything.picture(ranks=clients.teams.ranks).context)
+        return replace(found.picture(present=self.present(found), context=self._whole[1]), clients=clients)

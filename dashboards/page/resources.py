@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
-from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,6 +30,7 @@ from questions.explain.from_rows import (
 from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
 from questions.memory import Memory
+from questions.moments import TIMES, read_moment
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.overview import Overview, Overviews, Shown, unread, worst_first
 from questions.search import Found, search
@@ -44,21 +43,19 @@ from wording.suggestions import did_you_mean, near
 from wording.times import moment
 
 _NO_LOSS: Final = "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
-_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 
-ClientsOf = Callable[[str], Clients]
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 
 
 class Moment(NamedTuple):
-    """The shown moment, by default the present, with a note if an earlier one was asked for than is kept."""
+    """The shown moment, by default the present, with a note if the request named a moment that is no longer kept."""
 
     at_ms: int | None = None
     note: str = ""
 
 
 class Resources:
-    """The question of each path, asked of the followed clusters, with `quorum` of `Overviews` and `clients` by name."""
+    """The question of each path, asked of the followed clusters, with `quorum` of `Overviews`."""
 
     def __init__(  # noqa: PLR0913 (one source an argument)
         self,
@@ -68,12 +65,10 @@ class Resources:
         leases: Leases,
         config: PageConfig,
         quorum: Callable[[str], str],
-        clients: ClientsOf,
     ) -> None:
         self._memory = memory
         self._clusters = clusters
         self._leases = leases
-        self._clients = clients
         self._ranks = config.teams.ranks
         self._overviews = Overviews(memory, config, self._ranks, quorum)
         self._histories = Histories(memory, self._overview_at, transitions.follow)
@@ -102,7 +97,7 @@ class Resources:
         unknown = self._clusters.why_unknown(now)
         if unknown is not None:
             return unread(now.cluster, unknown)
-        overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clients(now.cluster))
+        overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clusters.clients(now.cluster))
         return msgspec.structs.replace(overview, lease=self._leases.held(now.cluster, now_ms()))
 
     def _overview_at(self, then: ClusterSnapshot, at_ms: int | None) -> Overview:
@@ -110,7 +105,9 @@ class Resources:
         return self._mapped(made, then, at_ms, MapMoment.NOW)
 
     def _mapped(self, made: Overview, found: ClusterSnapshot, at_ms: int | None, shown: MapMoment) -> Overview:
-        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown))
+        clients = self._clusters.clients(found.cluster)
+        clients = clients if at_ms is None else Clients(teams=clients.teams)  # the groups are those of now
+        return self._overviews.mapped(made, found, Shown(at_ms, now_ms(), shown, clients))
 
     def overview(self, request: Request) -> Overview:
         """Return the cluster on one screen, with its map."""
@@ -166,7 +163,7 @@ class Resources:
         return list_topics(self._memory, cluster, wanted, self._ranks, self._clusters.doubts(cluster))
 
     def search(self, request: Request) -> Found:
-        """Search all clusters, or the one of the path."""
+        """Search all clusters, or the cluster of the path."""
         words = request.query_params.get("of", "")
         is_one = "cluster" in request.path_params
         cluster = self._clusters.snapshot(named(request, "cluster")).cluster if is_one else None
@@ -176,7 +173,7 @@ class Resources:
         """Return the topic with some of its partitions."""
         topic, first = named(request, "topic"), number(request.query_params.get("first", "0"), "first")
         then, at_ms = self._then(request, {topic})
-        clients = self._clients(then.cluster) if at_ms is None else NO_CLIENTS
+        clients = self._clusters.clients(then.cluster) if at_ms is None else NO_CLIENTS
         answer = topic_answer(then, topic, first, self._clusters.present(then, at_ms), clients)
         similar = lambda: similar_topics(self._memory, then.cluster, topic)  # noqa: E731
         return found(answer, f"{_there_is(at_ms)} no topic {topic}.", similar)
@@ -205,7 +202,7 @@ class Resources:
 
     def groups(self, request: Request) -> KnownGroups:
         """Return the consumer groups as the brokers last described them."""
-        return self._clients(self._clusters.snapshot(named(request, "cluster")).cluster).known
+        return self._clusters.clients(self._clusters.snapshot(named(request, "cluster")).cluster).known
 
     def timeline(self, request: Request) -> History:
         """Return the past around a moment."""
@@ -234,7 +231,7 @@ class Resources:
         try:
             now = self._clusters.snapshot(cluster)
             losses = _losses(request, now)
-            return play_losses(self._clusters.whole(now).context, losses, doubts, self._clients(cluster))
+            return play_losses(self._clusters.whole(now), losses, doubts)
         except UnknownClusterError as error:
             return WhatIf(doubts, None, str(error))
 
@@ -249,7 +246,7 @@ class Resources:
         return Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
 
     def _then(self, request: Request, topics: Collection[str] | None) -> tuple[ClusterSnapshot, int | None]:
-        """Return the cluster at the requested moment, with some topics, None for all. Refuse an unknown state."""
+        """Return the cluster at the requested moment, with the named topics, all for None. Refuse an unknown state."""
         cluster, asked_ms = named(request, "cluster"), _asked_ms(request)
         at_ms = self._nearest(cluster, asked_ms).at_ms
         then = self._clusters.snapshot(cluster, at_ms, topics)
@@ -283,14 +280,14 @@ def _nothing_kept(cluster: str) -> str:
 
 
 def _asked_ms(request: Request) -> int | None:
-    """Return the requested time in milliseconds since 1970, if any. ISO 8601 without a zone is UTC."""
+    """Return the requested time in milliseconds since 1970, if any."""
     said = request.query_params.get("at", "").strip()
     if not said:
         return None
-    if _MILLISECONDS.fullmatch(said):
-        return int(said)
     try:
-        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
+        at_ms = read_moment(said).time_ms
     except ValueError:
-        raise HTTPException(400, "at is no moment. Write 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        at_ms = None
+    if at_ms is None:
+        raise HTTPException(400, f"at is no moment. Write {TIMES}.")
+    return at_ms

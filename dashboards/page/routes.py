@@ -23,11 +23,11 @@ from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
-from dashboards.page.known_clusters import KnownClusters, now_ms
+from dashboards.page.known_clusters import ClientsOf, KnownClusters, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.page.request_parts import named
-from dashboards.page.resources import Answer, ClientsOf, Moment, Resources
+from dashboards.page.resources import Answer, Moment, Resources
 from dashboards.page.restarts import Restarts
 from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
@@ -41,10 +41,10 @@ _PAGE_THREADS: Final = 2
 _HTML: Final = "text/html"
 _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
-# Below the limit of an answer (`ANSWER_SECONDS`). The browser asks again by itself.
+# A stream ends before the limit of an answer (`ANSWER_SECONDS`), and the browser opens the next one by itself.
 _STREAM_SECONDS: Final = 45.0
 _SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
-_QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
+_QUIET_SECONDS: Final = 10.0  # then a change is sent in any case, so that the page can mark old content
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 _Endpoint = Callable[[Request], Awaitable[Response]]
@@ -77,8 +77,8 @@ class LivePage:
         self._memory = memory
         self._stop = stop
         self._config = config
-        clusters, leases = KnownClusters(memory, reading, config.stale_after_ms), Leases()
-        self.resources = Resources(memory, clusters, transitions, leases, config, quorum, clients)
+        clusters, leases = KnownClusters(memory, reading, config.stale_after_ms, clients), Leases()
+        self.resources = Resources(memory, clusters, transitions, leases, config, quorum)
         self._restarts = Restarts(clusters, leases, config)
         self._newest_pages = NewestPages()
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
@@ -148,7 +148,7 @@ class LivePage:
         pooled = self._pooled(resource.path, made, self._refusal_page)
 
         async def endpoint(request: Request) -> Response:
-            # Most viewers find the page that another one had made, and need no thread.
+            # Most viewers get the page that was rendered for another viewer, and need no thread.
             page = self._newest_pages.kept(*self._state_of_page(request))
             return await pooled(request) if page is None else _response(page, _HTML)
 

@@ -41,7 +41,7 @@ _UNKEPT: Final = "not kept"
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
     """Return the page that this template makes of the values."""
-    # Lone surrogates, which a znode's escapes can have, are no UTF-8.
+    # A znode's escapes can contain lone surrogates, which UTF-8 cannot encode.
     return ENVIRONMENT.get_template(template).render(**values).encode("utf-8", "replace")
 
 
@@ -64,7 +64,7 @@ def _clock(ms: int, as_of_ms: int) -> str:
 
 
 def _capitalized(text: str, names: Iterable[str] = ()) -> str:
-    """Return the sentence with a capital, unless it begins with one of these names."""
+    """Return the sentence with a capital first letter, unless it begins with one of these names."""
     return text if any(map(text.startswith, names)) else text[:1].upper() + text[1:]
 
 
@@ -96,7 +96,7 @@ def _as_text(card: Incident, cluster: str, as_of_ms: int) -> Markup:
 
 
 def _lines(lines: Iterable[str]) -> Markup:
-    """Return lines to be copied. A text that is no markup would lose its line breaks."""
+    """Return lines to be copied, as markup, because plain text would lose its line breaks."""
     return Markup("\n").join(map(printable, lines))
 
 

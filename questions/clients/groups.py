@@ -1,15 +1,14 @@
-"""Whom lost partitions hit: the consumer groups and transactional ids that stop, by team, as far as brokers told."""
+"""Consumer groups and transactional ids that lost partitions stop, by team, as far as brokers reported them."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
 from controller.contract.ids import PartitionId, TopicPartition
-from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.view.types import Context
 from questions.clients.known_groups import (
@@ -50,10 +49,10 @@ class Hit(msgspec.Struct, frozen=True):
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """The running groups and the transactional ids that stop, by the importance of their teams.
 
-    `asked_ms` is the time of the brokers' newest answers.
+    `told_ms` is the oldest of the times at which brokers told of each of them.
     """
 
-    asked_ms: int
+    told_ms: int
     groups: tuple[Hit, ...] = ()
     transactional_ids: tuple[Hit, ...] = ()
     gaps: tuple[str, ...] = ()
@@ -67,17 +66,17 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
 
     def as_of(self, now_ms: int) -> str:
         """Return the age of the knowledge in half a sentence."""
-        return answered_ago(self.asked_ms, now_ms)
+        return answered_ago(self.told_ms, now_ms)
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """A cluster's groups as brokers last described them, with the teams of every name."""
+    """A cluster's groups as brokers last described them, and the teams that own their names."""
 
     known: KnownGroups = NO_GROUPS
     teams: Teams = NO_TEAMS
 
     def hit_by(self, troubled: Troubled) -> Impact | None:
-        """Return whom these partitions hit, None if no group is known."""
+        """Return the groups and transactional ids that these partitions stop, None before the brokers' first answer."""
         return impact_of(self.known, troubled, self.teams) if self.known.asked_ms else None
 
 
@@ -85,27 +84,32 @@ NO_CLIENTS: Final = Clients()
 
 
 def impact_of(known: KnownGroups, troubled: Troubled, teams: Teams) -> Impact:
-    """Return whom these partitions hit."""
+    """Return the groups and transactional ids that these partitions stop."""
     groups = [hit for group in known.groups.values() if group.is_running and (hit := _hit(group, troubled, teams))]
     ids = [hit for name in known.transactional_ids if (hit := _hit_transactions(name, troubled, teams))]
+    told_ms = (*(known.groups[hit.name].seen_ms for hit in groups), *(known.transactional_ids[hit.name] for hit in ids))
     return Impact(
-        asked_ms=known.asked_ms,
+        told_ms=min(told_ms, default=known.asked_ms),
         groups=_in_order(groups, teams),
         transactional_ids=_in_order(ids, teams),
         gaps=known.gaps,
     )
 
 
-def readers_of(known: KnownGroups, topic: str) -> tuple[Group, ...]:
-    """Return the running groups that read or subscribe to a topic, in order."""
-    every = sorted(known.groups.values(), key=lambda group: group.group)
-    return tuple(each for each in every if each.is_running and (topic in each.reads or topic in each.subscribes))
+def readers_by_topic(known: KnownGroups, topics: Collection[str]) -> dict[str, list[str]]:
+    """Return the running groups that read or subscribe to each of these topics, in order."""
+    found: dict[str, list[str]] = {topic: [] for topic in topics}
+    for name, group in sorted(known.groups.items()):
+        for topic in {*group.read_ms, *group.subscribes}.intersection(topics) if group.is_running else ():
+            found[topic].append(name)
+    return found
 
 
 def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tuple[TopicPartition, ...]]:
     """Return the effects on a group, with the offline partitions that it reads.
 
-    A subscription is to every partition of its topic. Some clients leave those without a leader out of an assignment.
+    A subscription counts for every partition of its topic, because some clients leave partitions without a leader out
+    of an assignment.
     """
     lost = tuple(
         TopicPartition(topic, number)
@@ -127,10 +131,20 @@ def effects_in_words(effects: Iterable[Effect], lost: Iterable[TopicPartition]) 
     return ", and ".join(reads if effect is Effect.CANNOT_READ else effect.value for effect in effects)
 
 
-def troubled_in(rows: Iterable[PartitionRow], sizes: Mapping[str, int]) -> Troubled:
-    """Return the troubled partitions among these rows."""
-    by_problem = [((row.topic, row.partition), row.problem) for row in rows]
-    return _troubled(by_problem, sizes)
+class _OfPartition(Protocol):
+    """A row of a partition, or its change in an imagined cluster."""
+
+    @property
+    def topic(self) -> str: ...
+    @property
+    def partition(self) -> PartitionId: ...
+    @property
+    def problem(self) -> str | None: ...
+
+
+def troubled_in(partitions: Iterable[_OfPartition], sizes: Mapping[str, int]) -> Troubled:
+    """Return the troubled ones among these partitions."""
+    return _troubled([((each.topic, each.partition), each.problem) for each in partitions], sizes)
 
 
 def troubled_in_context(context: Context) -> Troubled:
@@ -183,14 +197,15 @@ def _in_order(hits: list[Hit], teams: Teams) -> tuple[Hit, ...]:
     return tuple(by_name[name] for names in teams.teams_of(sorted(by_name)).values() for name in names)
 
 
-def answered_ago(asked_ms: int, now_ms: int) -> str:
+def answered_ago(told_ms: int, now_ms: int) -> str:
     """Return the age of brokers' answers in half a sentence."""
-    return f"as brokers answered {age(asked_ms, now_ms)} ago"
+    return f"as brokers answered {age(told_ms, now_ms)} ago"
 
 
-def groups_by_team(names: Iterable[str], teams: Teams, noun: str = "group") -> str:
-    """Return names in a sentence: 2 groups of team payments (a and b) and 1 group (c)."""
-    return joined(list(_by_team(noun, teams.teams_of(names))))
+def readers_in_words(names: Collection[str], clients: Clients, now_ms: int) -> str:
+    """Return known groups in half a sentence: 2 groups of team payments (a and b), as brokers answered 4 min ago."""
+    told_ms = min(clients.known.groups[name].seen_ms for name in names)
+    return f"{joined(list(_by_team('group', clients.teams.teams_of(names))))}, {answered_ago(told_ms, now_ms)}"
 
 
 def _by_team(noun: str, by_team: Mapping[Team | None, list[str]]) -> Iterator[str]:

@@ -26,9 +26,9 @@ class Hosted(NamedTuple):
     partitions: int = 0
     preferred: int = 0
     led: int = 0
-    lagging: int = 0  # it is out of sync
+    lagging: int = 0  # the broker is out of sync
     alone: int = 0  # no other in-sync replica is live
-    most_replicas: int = 0  # of one of these partitions
+    most_replicas: int = 0  # replicas of the partition that has the most
     deleting: int = 0  # partitions of topics that are being deleted
 
 
@@ -119,7 +119,7 @@ def _machine(broker: Broker | None, *, is_away: bool) -> Iterator[Statement]:
 
 
 def _decommission(picture: Picture, broker: BrokerId, hosted: Hosted) -> Iterator[Statement]:
-    """Yield whether the broker may go for good, and otherwise the way, as far as its preconditions were observed."""
+    """Yield whether the broker can be removed for good, and otherwise the steps to that end."""
     header = picture.header
     is_live = broker in header.brokers
     if not hosted.partitions and hosted.deleting:

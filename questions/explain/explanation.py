@@ -11,7 +11,6 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
 from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
-from questions.clients.groups import answered_ago
 from questions.doubts import blindness, doubts_beside
 from questions.picture import Beginning, Picture
 from wording.facts import without_zxid
@@ -27,7 +26,7 @@ class Certainty(Enum):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """Something that is, or will be, about an aspect of the subject."""
+    """Present or coming fact about one aspect of the subject."""
 
     about: str
     says: str
@@ -42,21 +41,21 @@ class Cause(msgspec.Struct, frozen=True):
     says: str
     event: str
     certainty: Certainty
-    rule: str = ""  # of inference, that it rests on
+    rule: str = ""  # the rule of inference behind the step, empty if it was seen
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a subject, and their history."""
 
-    doubts: tuple[str, ...]  # reasons why they may be old or incomplete, a sentence each
-    is_known: bool  # as of now. Otherwise they were true when Kontrast last heard of the cluster
+    doubts: tuple[str, ...]  # reasons why the facts may be old or incomplete, a sentence each
+    is_known: bool  # the facts are current. Otherwise they were true at Kontrast's last sign of the cluster
     subject: str
     headline: str
     is_well: bool
     since: Beginning | None  # start of the trouble, if any
     statements: tuple[Statement, ...]
     causes: tuple[Cause, ...] | None  # oldest first, or None if unknown
-    findings: tuple[Finding, ...]  # the open alerts that are about it
+    findings: tuple[Finding, ...]  # the open alerts about the subject
     as_of_ms: int
 
 
@@ -90,7 +89,7 @@ def explanation_of(  # noqa: PLR0913 (the fields that differ)
 def findings_about(
     picture: Picture, names: Iterable[str] = (), brokers: Iterable[BrokerId] = (), group: str = ""
 ) -> tuple[Finding, ...]:
-    """Return the open alerts about one of these partitions, topics or brokers, or of this group."""
+    """Return the open alerts about one of these partitions, topics or brokers, or in this group of alerts."""
     wanted, of_brokers = set(names), set(brokers)
 
     def is_about(row: AlertRow) -> bool:
@@ -101,17 +100,11 @@ def findings_about(
     return tuple([finding_of(row, picture) for row in picture.alerts if is_about(row)])
 
 
-def as_of(picture: Picture, asked_ms: int) -> str:
-    """Return the age of brokers' answers in half a sentence."""
-    now_ms = picture.as_of_ms if picture.present is None else picture.present.now_ms
-    return answered_ago(asked_ms, now_ms)
-
-
 def whereabout(broker: BrokerId, picture: Picture) -> str:
     """Return whether the broker is live, or how it left. Without a past, only its absence is known."""
     return where(broker, picture.header, knows_past=False)
 
 
 def since_zxid(zxid: Zxid) -> str:
-    """Return the change of ZooKeeper since which something is due, if it was seen."""
+    """Return a clause with the zxid since which something is due, empty if Kontrast did not see the change."""
     return f", since zxid {zxid:#x}" if zxid >= 0 else ""

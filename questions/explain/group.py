@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from controller.contract.ids import NO_LEADER, TopicPartition
-from questions.clients.groups import effects_in_words, effects_on, sizes_in, troubled_in_context
+from questions.clients.groups import answered_ago, effects_in_words, effects_on, sizes_in, troubled_in_context
 from questions.clients.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
-from questions.explain.explanation import Explanation, Statement, as_of, explanation_of
+from questions.explain.explanation import Explanation, Statement, explanation_of
 from questions.picture import Picture
 from wording.sentences import counted, joined
 
@@ -17,9 +17,9 @@ _NOT_ASKED: Final = "not known. Set groups = true in [serve.probe], so that `kon
 
 
 def explain_group(picture: Picture, name: str) -> Explanation | None:
-    """Return the explanation of a group, None for one that the brokers do not know.
+    """Return the explanation of a group, None if the brokers do not know the group.
 
-    Without their answers, only its coordinator is known.
+    If no broker has answered yet, only the group's coordinator is known.
     """
     clients = picture.clients
     group = clients.known.groups.get(name)
@@ -59,7 +59,7 @@ def _statements(
         yield Statement("members", _NOT_ASKED)
         return
     members = "with members" if group.has_members else "without members"
-    yield Statement("state", f"{group.state}, {members}, {as_of(picture, group.seen_ms)}")
+    yield Statement("state", f"{group.state}, {members}, {answered_ago(group.seen_ms, picture.now_ms)}")
     if group.subscribes:
         yield Statement("subscribes", joined(group.subscribes))
     reads = [f"{counted(len(numbers), 'partition')} of {topic}" for topic, numbers in group.reads.items()]

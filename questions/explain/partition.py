@@ -69,7 +69,7 @@ class _PartitionFacts:
         self._copies = replicas_in_words(self._value.isr if self._value else (), partition.replicas)
 
     def headline(self) -> str:
-        """Return the verdict, its problem in a sentence or its leader."""
+        """Return the partition's problem in a sentence, or its leader if it has no problem."""
         if self._topic.queued_for_deletion:
             return "its topic is being deleted"
         problem = self._partition.problem
@@ -95,7 +95,7 @@ class _PartitionFacts:
         return found
 
     def causes(self) -> tuple[Cause, ...] | None:
-        """Return the steps that led here."""
+        """Return the steps that led to the present state, or the last writes of its znodes after a single read."""
         if not self._is_one_look:
             return causes_of(self._picture.story, self._partition.replicas)
         topic = f"/brokers/topics/{self._tp.topic}"
@@ -135,7 +135,7 @@ class _PartitionFacts:
         try:
             znode = None if record is None else decode(record.content, TopicZnode)
         except ZnodeError:
-            return ()  # `check` names it
+            return ()  # `kontrast check` reports such a znode
         named = () if znode is None else znode.partitions.get(self._tp.partition, ())
         twice = {broker for broker in named if named.count(broker) > 1}
         if not twice:
@@ -207,7 +207,7 @@ class _PartitionFacts:
         return says + (f", then removes {listed(partition.removing)}" if partition.removing else "")
 
     def _ways_back(self) -> Iterator[Statement]:
-        """Return the ways to make an unusable partition usable, with and without a loss."""
+        """Return the ways to make an unusable partition usable, with and without lost records."""
         yield Statement("comes back", self._comes_back(), Certainty.EXPECTED)
         lost = (Problem.NO_LIVE_IN_SYNC_REPLICA, Problem.LEADERLESS)
         if self._value is not None and self._partition.problem in lost:
@@ -229,6 +229,9 @@ class _PartitionFacts:
             soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
             advice = advice_for(kinds.PARTITIONS_LEADERLESS.advice, header)
             return f"{soon}when the next controller elects {one_of(live)}. {advice}"
+        if not value.isr and header.allows_unclean_election_of(self._topic):
+            returned = one_of(partition.replicas)
+            return f"when {returned} returns, by an unclean election, which is allowed, because the ISR is empty"
         if not value.isr:
             return "only by an unclean election, because the ISR is empty"
         in_sync = electable(partition, value)
@@ -244,11 +247,10 @@ class _PartitionFacts:
         return f"{', or '.join(ways)}, with every acknowledged record"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
-        by_topic = self._topic.unclean_election
-        is_allowed = self._header.allows_unclean_election if by_topic is None else by_topic
+        is_allowed = self._header.allows_unclean_election_of(self._topic)
         online = [at for at in self._header.brokers if at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=True)
-        certainty = Certainty.EXPECTED if by_topic is not None else Certainty.ASSUMED
+        certainty = Certainty.ASSUMED if self._topic.unclean_election is None else Certainty.EXPECTED
         if elected is None:
             return Statement("unclean election", "would find no live replica either", Certainty.EXPECTED)
         if not elected.unclean:

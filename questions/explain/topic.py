@@ -20,12 +20,12 @@ from questions.clients.groups import (
     Effect,
     effects_in_words,
     effects_on,
-    groups_by_team,
-    readers_of,
+    readers_by_topic,
+    readers_in_words,
     troubled_in_context,
 )
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, as_of, explanation_of, findings_about
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import all_of, counted, joined, listed
@@ -54,20 +54,19 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
 
 
 def _clients(picture: Picture, name: str) -> Iterator[Statement]:
-    """Yield the owner, and the consumer groups that read the topic, with those that lack a partition."""
+    """Yield the owner, the consumer groups that read the topic, and the groups that cannot read a partition."""
     clients = picture.clients
     owner = clients.teams.team_of(name)
     if owner is not None:
         yield Statement("team", str(owner))
-    readers = readers_of(clients.known, name)
+    readers = readers_by_topic(clients.known, {name})[name]
     if readers:
-        names = [group.group for group in readers]
-        yield Statement("read by", f"{groups_by_team(names, clients.teams)}, {as_of(picture, clients.known.asked_ms)}")
+        yield Statement("read by", readers_in_words(readers, clients, picture.now_ms))
     troubled = troubled_in_context(picture.context)
     for group in readers:
-        lost = [tp for tp in effects_on(group, troubled)[1] if tp.topic == name]
+        lost = [tp for tp in effects_on(clients.known.groups[group], troubled)[1] if tp.topic == name]
         if lost:
-            yield Statement("", f"group {group.group} {effects_in_words([Effect.CANNOT_READ], lost)}")
+            yield Statement("", f"group {group} {effects_in_words([Effect.CANNOT_READ], lost)}")
 
 
 def _unwell(topic: Topic) -> list[tuple[PartitionId, Partition]]:
@@ -137,7 +136,7 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
         str(needed) if needed is not None else f"{default}, the brokers' own",
         Certainty.SEEN if needed is not None else Certainty.ASSUMED,
     )
-    allowed = header.allows_unclean_election if unclean is None else unclean
+    allowed = header.allows_unclean_election_of(topic)
     yield Statement(
         "unclean.leader.election.enable",
         str(allowed).lower() + (", the brokers' own" if unclean is None else ""),

@@ -12,20 +12,23 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from controller.contract.ids import NO_LEADER, BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.problem import Problem
 from controller.view.returns import is_restored
 from controller.view.types import Header
+from questions.clients.groups import Clients, readers_by_topic, readers_in_words
+from questions.clients.teams import Team
 from questions.cluster_rows import ClusterSnapshot, TopicRows, problem_since_ms
 from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS, cause_of, needs_of
 from questions.whatif.alike import Alike, Judge
 from wording.facts import Fact
 from wording.sentences import listed
 
-LINES: Final = 24  # topics of a map
-FOLDED_ABOVE: Final = 60  # partitions of a topic
+LINES: Final = 24  # topics on a map at most
+FOLDED_ABOVE: Final = 60  # a topic with more partitions has counts in place of squares
 
 
 class PartitionState(Enum):
@@ -39,7 +42,7 @@ class PartitionState(Enum):
     USABLE = "usable"
 
     def of(self, count: int) -> str:
-        """Return so many partitions in the words of a table: 4 offline, 6 reject acks=all."""
+        """Return this number of partitions in the words of a table: 4 offline, 6 reject acks=all."""
         rejects = self is PartitionState.REJECTS_ACKS_ALL
         return f"{count:,} {Fact.REJECTS_ACKS_ALL.predicate(count) if rejects else self.value}"
 
@@ -60,10 +63,10 @@ _STATES: Final[Mapping[str | None, PartitionState]] = {
 class Moment(Enum):
     """A moment of the map, as addresses name it."""
 
-    BEFORE = "before"  # the incident
-    NOW = "now"  # or the shown moment of the past
+    BEFORE = "before"  # before the incident
+    NOW = "now"  # now, or the shown moment of the past
     FIRST = "first"  # after the first broker has started
-    SECOND = "second"  # and the second one
+    SECOND = "second"  # after the second broker has started, too
     LOSS = "loss"  # after one more broker is lost
 
 
@@ -95,7 +98,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class MapLine(msgspec.Struct, frozen=True):
-    """A topic on the map. One with many partitions has counts and no squares."""
+    """A topic on the map. A topic with many partitions has counts in place of squares."""
 
     topic: str
     partitions: int
@@ -103,6 +106,9 @@ class MapLine(msgspec.Struct, frozen=True):
     says: str
     causes: tuple[Cause, ...]
     squares: tuple[Square, ...]
+    team: Team | None = None  # that owns the topic
+    groups: int = 0  # known consumer groups that read it
+    readers: str = ""  # these groups in half a sentence
 
 
 class ImpactMap(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +117,7 @@ class ImpactMap(msgspec.Struct, frozen=True, kw_only=True):
     shown: Moment
     choices: tuple[Choice, ...]
     lines: tuple[MapLine, ...]  # the most important topic first
-    more_affected: int  # topics without a line
+    more_affected: int  # affected topics without a line
     others: int  # topics without a line that are not affected
     starts: tuple[BrokerId, ...] = ()  # brokers that are up at the shown moment, though they are away now
     lost: tuple[BrokerId, ...] = ()  # brokers that are lost at the shown moment
@@ -128,7 +134,7 @@ Rank = Callable[[str, TopicRow | None], tuple[object, ...]]
 
 
 class Asked(NamedTuple):
-    """What a map is made for. Without a header it has no next loss, and without `before` no former moment."""
+    """Request of a map. Without a header the map cannot show a loss, and without `before` no earlier moment."""
 
     header: Header | None = None
     before: ClusterSnapshot | None = None
@@ -137,7 +143,7 @@ class Asked(NamedTuple):
 
 
 def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> ImpactMap:  # noqa: B008 (immutable)
-    """Return the map of a cluster with all its topics. A moment that it cannot show is the present."""
+    """Return the map of a cluster with all its topics. It shows the present if it cannot show the asked moment."""
     judge = None if asked.header is None or asked.header.led_by_kraft else Judge(asked.header)
     loss = None if judge is None else _worst_loss(now, judge)
     choices = tuple(_choices(now, asked, loss))
@@ -155,14 +161,26 @@ def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> Impa
     )
 
 
+def with_clients(impact: ImpactMap, clients: Clients, now_ms: int) -> ImpactMap:
+    """Return the map with the team and the consumer groups of each topic."""
+    by_topic = readers_by_topic(clients.known, {line.topic for line in impact.lines})
+
+    def named(line: MapLine) -> MapLine:
+        groups = by_topic[line.topic]
+        readers = readers_in_words(groups, clients, now_ms) if groups else ""
+        return replace(line, team=clients.teams.team_of(line.topic), groups=len(groups), readers=readers)
+
+    return replace(impact, lines=tuple(map(named, impact.lines)))
+
+
 class _ShownRows(NamedTuple):
-    """The rows of the shown moment, with the state that a partition has in it."""
+    """The rows of the shown moment, with the function that gives a partition's state then."""
 
     source: ClusterSnapshot
     state_of: _StateOf
     starts: tuple[BrokerId, ...] = ()
     lost: tuple[BrokerId, ...] = ()
-    hit: Collection[str] = ()  # topics that are affected only then
+    hit: Collection[str] = ()  # topics that are affected only at the shown moment
 
 
 def _rows_of(now: ClusterSnapshot, asked: Asked, shown: Moment, judge: Judge | None, loss: _Loss | None) -> _ShownRows:
@@ -194,7 +212,7 @@ def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
 
 
 class _Loss(NamedTuple):
-    """The loss of one broker that takes most from clients, None if no loss takes anything."""
+    """The broker whose loss takes most from clients, None if no loss takes anything."""
 
     broker: BrokerId | None
     affected: int  # partitions that were not affected before

@@ -59,11 +59,11 @@ class TopicEffect(msgspec.Struct, frozen=True):
     topic: str
     of: int
     offline: int
-    refusing: int  # acks=all
+    refusing: int  # partitions that reject acks=all
 
 
 class Return(msgspec.Struct, frozen=True):
-    """A broker to start, and the partitions that its return restores after the returns before it."""
+    """A broker to start, and the partitions that its return restores once the brokers before it are back."""
 
     broker: BrokerId
     restores: int
@@ -77,7 +77,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     severity: Severity
     event: str
-    how: str  # the brokers left, empty if in several ways
+    how: str  # how the brokers left, empty if they left in several ways
     since: Beginning  # of the alert that gives the event
     brokers: tuple[BrokerId, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
@@ -85,7 +85,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     unusable: int  # partitions in all topics, those that reject acks=all among them
     under_replicated: int  # usable partitions that lack a replica
     returns: tuple[Return, ...]
-    keep_up: str  # which brokers must stay, and why
+    keep_up: str  # which brokers must stay up, and why
     alerts: tuple[Finding, ...]  # the worst first
     runbook: str
     silence: str | None
@@ -104,7 +104,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def troubles_of(groups: Iterable[PartitionGroup]) -> tuple[question.Trouble, ...]:
-    """Return the groups as the question about incidents takes them."""
+    """Return the groups as troubles, which `incidents_in` takes."""
     return tuple(map(_trouble, groups))
 
 

@@ -27,7 +27,7 @@ from questions.incidents import incidents_in, is_own
 from questions.known_brokers import host_of
 from questions.lease import Lease
 from questions.memory import Memory
-from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map
+from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
 from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
 from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of, place_of
 from questions.overview.recent import (
@@ -54,8 +54,8 @@ class BrokerCell(msgspec.Struct, frozen=True):
     release: str | None  # the oldest that registers as it does
     registered: bool
     inferred: bool  # it runs in KRaft mode, as ISRs and leaders show, so it is not registered
-    is_controller: bool  # and acts
-    since_ms: int | None  # that it is registered, or away; unset for one that never registered
+    is_controller: bool  # it is the acting controller
+    since_ms: int | None  # start of its registration or absence, None if it never registered
     leaders: int
     replicas: int
     in_incident: bool
@@ -69,7 +69,7 @@ class BrokerCell(msgspec.Struct, frozen=True):
 
 
 class Rack(msgspec.Struct, frozen=True):
-    """The brokers of a rack; without a name those that have none."""
+    """The brokers of a rack. The rack without a name has the brokers without a rack."""
 
     name: str | None
     brokers: tuple[BrokerCell, ...]
@@ -86,14 +86,14 @@ class Rack(msgspec.Struct, frozen=True):
 
 
 class WayToKRaft(msgspec.Struct, frozen=True):
-    """Where the migration is, what comes next, and whether one may still go back."""
+    """Phase of the migration, with its next step and whether it can still be rolled back."""
 
     phase: str
     since_ms: int
     next_step: str
     rollback_sentence: str
     missing_brokers: tuple[BrokerId, ...]  # with replicas, and neither registered nor in KRaft mode
-    quorum: str  # its own answer, or why it was not asked
+    quorum: str  # the quorum's own answer, or why it was not asked
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -118,7 +118,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     agreement: float | None = None
     hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
     news: tuple[News, ...] = ()  # the newest first
-    migration: WayToKRaft | None = None  # while one is under way, or left something
+    migration: WayToKRaft | None = None  # while a migration is under way, or has left something
     lease: Lease | None = None  # of a restart
 
     @property
@@ -134,6 +134,7 @@ class Shown(NamedTuple):
     at_ms: int | None
     now_ms: int
     moment: Moment = Moment.NOW
+    clients: Clients = NO_CLIENTS
 
 
 class Overviews:
@@ -171,17 +172,18 @@ class Overviews:
         alerts = self._memory.changes(found.cluster, strip_begin_ms(at_ms, past.now_ms), past.now_ms, {AlertRow.output})
         strip = strip_of(alerts, past, self._memory.newest_events(found.cluster), at_ms)
         impact = impact_map(whole, partial(place_of, ranks=self._ranks), self._asked(made, found, shown.moment))
+        impact = with_clients(impact, shown.clients, shown.now_ms)
         return msgspec.structs.replace(made, map=impact, strip=strip)
 
     def _asked(self, made: Overview, found: ClusterSnapshot, moment: Moment) -> Asked:
-        """Return what the map can show. Of a cluster whose state is not known, only the last known map is shown."""
+        """Return the request of the map. If the cluster's state is not known, only the last known map can be shown."""
         if made.state.state is State.UNKNOWN:
             return Asked()
         worst = made.incidents[0] if made.incidents else None
         returns = [each.broker for each in worst.returns if each.restores] if worst else []
         since_ms, kept = None if worst is None else worst.since.ms, self._memory.kept(found.cluster)
         is_kept = since_ms is not None and kept is not None and kept.since_ms < since_ms
-        # Only the map of that moment needs the topics.
+        # Only the map before the incident needs topics.
         topics = None if moment is Moment.BEFORE else ()
         before = self._memory.cluster(found.cluster, (since_ms or 0) - 1, topics) if is_kept else None
         header = found.picture(()).header
@@ -196,7 +198,7 @@ class Overviews:
         return KnownPast(found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms)
 
     def _topics(self, names: set[str], cluster: str, at_ms: int | None) -> Topics:
-        """Return these topics if there are any, and the internal ones, whose partitions coordinate groups."""
+        """Return the named topics, if any, with the internal ones, whose partitions coordinate groups."""
         found = self._memory.cluster(cluster, at_ms, names | INTERNAL_TOPICS) if names else None
         return {} if found is None else found.topics
 

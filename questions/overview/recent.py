@@ -23,7 +23,7 @@ _HOUR_MS: Final = 3_600_000
 STRIP_MS: Final = 15 * 60_000
 _NEWS_OF_A_PAGE: Final = 6
 _WORST_FIRST: Final = (State.AFFECTED, State.DEGRADED, State.UNKNOWN)
-# They inform while a broker is shut down or maintained, but partitions are offline or reject acks=all all the same.
+# These alerts only inform while a broker is shut down or maintained, but clients are affected all the same.
 _DEGRADE: Final = frozenset({kinds.PARTITIONS_OFFLINE.name, kinds.UNDER_MIN_ISR.name})
 _STATES: Final = {Severity.PAGE: State.AFFECTED, Severity.WARN: State.DEGRADED}
 
@@ -61,7 +61,7 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Change], at_ms: int) -> Strip:
-    """Return the last quarter of an hour, or the one around a moment before it. `rows` are changes of alerts."""
+    """Return the last quarter of an hour, or the quarter around an earlier moment. `rows` are changes of alerts."""
     begin_ms = strip_begin_ms(at_ms, past.now_ms)
     end_ms = begin_ms + STRIP_MS
     spans = [

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
+from questions.clients.teams import NO_TEAMS, Team, Teams
 from questions.report.cluster_report import ClusterReport, TopicAvailability
 from wording.sentences import counted
 
@@ -20,19 +21,43 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
     allowed_partition_minutes: float
 
 
+class TeamAvailability(msgspec.Struct, frozen=True, kw_only=True):
+    """Availability of a team's topics in all clusters together, by the same figures as a topic's."""
+
+    team: str
+    contact: str
+    topics: int
+    partition_minutes: float
+    offline_partition_minutes: float
+    unwritable_partition_minutes: float  # the offline ones included
+    online: float  # share of the partition-minutes
+    writable: float
+
+    def __str__(self) -> str:
+        return str(Team(self.team, self.contact))
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """Reports of clusters by name, and the topics that missed the objective, the worst first."""
+    """Reports of clusters by name, the topics that missed the objective, the worst first, and the owners of topics."""
 
     objective_percent: float | None
     clusters: tuple[ClusterReport, ...]
     misses: tuple[Miss, ...]
+    teams: tuple[TeamAvailability, ...] = ()  # the most important first
 
 
-def report_against(objective_percent: float | None, clusters: Sequence[ClusterReport]) -> Report:
+def report_against(
+    objective_percent: float | None, clusters: Sequence[ClusterReport], teams: Teams = NO_TEAMS
+) -> Report:
     """Return the report of these clusters. Without an objective no topic misses it."""
     missed = () if objective_percent is None else _misses(objective_percent, clusters)
     worst_first = sorted(missed, key=lambda miss: (miss.writable, miss.cluster, miss.topic))
-    return Report(objective_percent=objective_percent, clusters=tuple(clusters), misses=tuple(worst_first))
+    return Report(
+        objective_percent=objective_percent,
+        clusters=tuple(clusters),
+        misses=tuple(worst_first),
+        teams=tuple(_by_team(clusters, teams)),
+    )
 
 
 def allowed_partition_minutes(objective_percent: float, topic: TopicAvailability) -> float:
@@ -52,6 +77,30 @@ def _misses(objective_percent: float, clusters: Iterable[ClusterReport]) -> Iter
                     unwritable_partition_minutes=topic.unwritable_partition_minutes,
                     allowed_partition_minutes=allowed,
                 )
+
+
+def _by_team(clusters: Iterable[ClusterReport], teams: Teams) -> Iterator[TeamAvailability]:
+    """Yield the teams that own a topic. Several clusters may have a topic of one name."""
+    by_name: dict[str, list[TopicAvailability]] = {}
+    for report in clusters:
+        for topic in report.topics:
+            by_name.setdefault(topic.topic, []).append(topic)
+    for team, names in teams.teams_of(by_name).items():
+        owned = [topic for name in names for topic in by_name[name]]
+        minutes = sum(topic.partition_minutes for topic in owned)
+        offline = sum(topic.offline_partition_minutes for topic in owned)
+        unwritable = sum(topic.unwritable_partition_minutes for topic in owned)
+        if team is not None:
+            yield TeamAvailability(
+                team=team.team,
+                contact=team.contact,
+                topics=len(owned),
+                partition_minutes=minutes,
+                offline_partition_minutes=offline,
+                unwritable_partition_minutes=unwritable,
+                online=1 - offline / minutes,
+                writable=1 - unwritable / minutes,
+            )
 
 
 def reasons_to_doubt(report: ClusterReport) -> Iterator[str]:

@@ -30,7 +30,7 @@ CONTROLLER_LANE: Final = "controller"
 
 
 class Condition(Enum):
-    """How well something is, the best first; last that Kontrast could not see it."""
+    """Condition of a subject, the best first. The last one means that Kontrast could not see the subject."""
 
     WELL = "well"
     ABSENT = "not there yet, or being deleted"
@@ -61,12 +61,12 @@ class Lane(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...]
 
     def lasted_ms(self, *conditions: Condition) -> int:
-        """Return how long it was in one of these conditions."""
+        """Return how long the subject was in one of these conditions, in milliseconds."""
         return sum(span.end_ms - span.begin_ms for span in self.spans if span.condition in conditions)
 
 
 class Lanes(msgspec.Struct, frozen=True):
-    """Lanes of a picture, and in words the subjects without one."""
+    """Lanes of a picture, and in words the subjects without a lane."""
 
     lanes: tuple[Lane, ...]
     left_out: tuple[str, ...]
@@ -105,7 +105,7 @@ def lanes_of(
 
 
 def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[str]]:
-    """Return the brokers' lanes, and words for the others. With `together`, many healthy ones share one."""
+    """Return the brokers' lanes, and words for brokers without one. With `together`, many healthy ones share a lane."""
     if not together or len(lanes) <= _MOST:
         shown, more = _worst(lanes, Condition.DOWN)
         return shown, [f"{counted(more, 'more broker')} with less time away"] if more else []
@@ -127,7 +127,7 @@ def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], i
 
 
 def _by_number(name: str) -> list[tuple[str, int]]:
-    """Key that sorts t2-3 before t10-1."""
+    """Return a key that sorts t2-3 before t10-1."""
     return [(word, int(digits or 0)) for word, digits in _WORDS_AND_NUMBERS.findall(name)]
 
 

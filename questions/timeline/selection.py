@@ -32,7 +32,7 @@ class HistorySpan(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Subjects of a timeline. Without names, all."""
+    """Subjects of a timeline. Without names, these are all subjects."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
@@ -86,7 +86,7 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         return self.names(row.topic, row.partition) or not self.brokers.isdisjoint(led)
 
     def _changes_replicas(self, row: PartitionRow, before: PartitionRow | None) -> bool:
-        """Return whether a broker leads it, or is in sync or assigned in only one of the two rows."""
+        """Return whether a selected broker leads the partition, or is in sync or assigned in only one of both rows."""
         was = row if before is None else before
         changed = set(row.isr) ^ set(() if before is None else was.isr) | set(row.replicas) ^ set(was.replicas)
         return row.leader in self.brokers or not self.brokers.isdisjoint(changed)
@@ -103,10 +103,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineRows:
-    """The choice of the rows of timelines, which are transitions, metadata and alerts.
+    """Choice of the rows that timelines use, which are transitions, metadata and alerts.
 
-    Of transitions of replicas, the most frequent ones, it takes the first of each event, because only the cause is
-    shown. While KRaft leads, each heartbeat has a row of the migration, but only a phase's first row counts.
+    Transitions of replicas are the most frequent rows, so only the first of each event is taken, because only its cause
+    is shown. While KRaft leads, each heartbeat has a row of the migration, but only a phase's first row counts.
     """
 
     def __init__(self) -> None:

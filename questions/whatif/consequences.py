@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
 from controller.contract.ids import NO_LEADER, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
+from controller.rules.topic_ranks import place_in_sentence
 from controller.view.health import reason_for
 from controller.view.types import Context, Partition, Topic
-from questions.clients.groups import sizes_in
+from questions.clients.groups import sizes_in, troubled_in
 from questions.clients.known_groups import Troubled
 
 _NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 
 
 class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A partition before and after. -1 is no leader."""
+    """A partition before and after a change. Leader -1 is none."""
 
     topic: str
     partition: PartitionId
@@ -34,7 +35,7 @@ class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Consequences(msgspec.Struct, frozen=True):
-    """Partitions that changed, the worst first, and how many of the cluster's are how, before and after."""
+    """Partitions that changed, the worst first, and the counts of the whole cluster before and after."""
 
     changes: tuple[PartitionChange, ...]
     brokers: tuple[BrokerId, ...]
@@ -48,17 +49,17 @@ class Consequences(msgspec.Struct, frozen=True):
 
     @property
     def newly_offline(self) -> tuple[PartitionChange, ...]:
-        """Return partitions that can be used before and not after."""
+        """Return partitions that clients can use only before the change."""
         return tuple(each for each in self.changes if is_offline(each.problem) and not is_offline(each.problem_before))
 
     @property
     def newly_online(self) -> tuple[PartitionChange, ...]:
-        """Return partitions that cannot be used before and can afterwards."""
+        """Return partitions that clients can use only after the change."""
         return tuple(each for each in self.changes if is_offline(each.problem_before) and not is_offline(each.problem))
 
     @property
     def newly_unwritable(self) -> tuple[PartitionChange, ...]:
-        """Return partitions that accept acks=all before, and afterwards are led and refuse it."""
+        """Return partitions that accept acks=all only before the change, but have a leader after it."""
         least = Problem.UNDER_MIN_ISR.value
         return tuple(
             each
@@ -83,11 +84,11 @@ def is_offline(problem: str | None) -> bool:
 
 
 def consequences(before: Context, after: Context, touched: Iterable[TopicPartition]) -> Consequences:
-    """Compare two moments. `touched` are the partitions that may differ."""
-    changes = [change for tp in touched if (change := _change(before, after, tp)) is not None]
+    """Compare two moments, with the changes in any order. `touched` are the partitions that may differ."""
+    changes = tuple(change for tp in touched if (change := _change(before, after, tp)) is not None)
     then, now = before.header.tally, after.header.tally
     return Consequences(
-        worst_first(changes),
+        changes,
         tuple(sorted(after.header.brokers)),
         after.header.controller,
         then.gauges.leaderless,
@@ -100,7 +101,7 @@ def consequences(before: Context, after: Context, touched: Iterable[TopicPartiti
 
 
 def _led_by(context: Context) -> dict[BrokerId, int]:
-    """Return how many partitions each live broker leads. The states of lost leaders may still name them."""
+    """Return how many partitions each live broker leads. A partition's state may still name a lost leader."""
     live, led = context.header.brokers, context.header.tally.gauges.led_by
     return {broker: count for broker, count in sorted(led.items()) if broker in live}
 
@@ -137,14 +138,24 @@ def _reason(after: Context, topic: Topic, partition: Partition) -> str | None:
 
 def troubled_by(taken: Consequences, context: Context) -> Troubled:
     """Return the partitions that a change takes from clients."""
-    return Troubled(
-        frozenset((each.topic, each.partition) for each in taken.newly_offline),
-        frozenset((each.topic, each.partition) for each in taken.newly_unwritable),
-        sizes_in(context),
-    )
+    return troubled_in((*taken.newly_offline, *taken.newly_unwritable), sizes_in(context))
 
 
-def worst_first(changes: Iterable[PartitionChange]) -> tuple[PartitionChange, ...]:
-    """Return the order the changes by their problem, then by name."""
+def worst_first(changes: Collection[PartitionChange], context: Context) -> tuple[PartitionChange, ...]:
+    """Return the changes by their problem, then by the importance of their topics."""
     ranks: dict[str | None, int] = {None: len(Problem), **{problem.value: rank for rank, problem in enumerate(Problem)}}
-    return tuple(sorted(changes, key=lambda change: (ranks[change.problem], change.topic, change.partition)))
+    replicas: dict[str, int] = {}
+    for change in changes:
+        replicas[change.topic] = max(replicas.get(change.topic, 0), len(change.replicas))
+    places = {topic: place_of(topic, context, most) for topic, most in replicas.items()}
+    return tuple(sorted(changes, key=lambda each: (ranks[each.problem], places[each.topic], each.partition)))
+
+
+def place_of(name: str, context: Context, replicas: int | None = None) -> tuple[int, str]:
+    """Return the place of a topic among others, the most important first. The context may lack its partitions."""
+    topic, header = context.topics.get(name), context.header
+    own = None if topic is None else topic.min_insync_replicas
+    in_sync = header.counting_rules.least_in_sync if own is None else own
+    if replicas is None and topic is not None:
+        replicas = max((len(each.replicas) for each in topic.partitions.values()), default=0)
+    return place_in_sentence(name, in_sync, replicas or 0, header.topic_ranks), name

@@ -9,9 +9,9 @@ import msgspec
 
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.problem import Problem
-from controller.view.types import Context
-from questions.clients.groups import NO_CLIENTS, Clients, Impact
+from questions.clients.groups import Impact
 from questions.known_brokers import UnknownBrokersError
+from questions.picture import Picture
 from questions.whatif.consequences import PartitionChange, is_offline, troubled_by
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import RollingOrder, rolling_order
@@ -33,16 +33,16 @@ class TopicChanges(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     offline_before: int
     offline: int
-    refusing_before: int  # acks=all
+    refusing_before: int  # partitions that rejected acks=all
     refusing: int
     unclean: int  # partitions that may lose records
     moved: int  # partitions with a new leader
     partitions: tuple[PartitionChange, ...]  # some of those that clients lose
 
     @property
-    def rank(self) -> tuple[int, int, int]:
-        """Return the order of the topics, with the largest loss for clients first."""
-        return self.offline_before - self.offline, self.refusing_before - self.refusing, -self.moved
+    def effect(self) -> int:
+        """Return the order of the topics by their effect: those that clients lose, then refusing ones, then others."""
+        return 0 if self.offline > self.offline_before else 1 if self.refusing > self.refusing_before else 2
 
 
 class WhatIf(msgspec.Struct, frozen=True):
@@ -57,16 +57,16 @@ class WhatIf(msgspec.Struct, frozen=True):
     impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
 
-def play_losses(context: Context, losses: Losses, doubts: tuple[str, ...], clients: Clients = NO_CLIENTS) -> WhatIf:
+def play_losses(picture: Picture, losses: Losses, doubts: tuple[str, ...]) -> WhatIf:
     """Play the losses on the cluster, and group the changes by topic."""
-    change = Change.SHUT_DOWN if losses.controlled else Change.CRASH
+    context, change = picture.context, Change.SHUT_DOWN if losses.controlled else Change.CRASH
     try:
         scenario = play(context, [Step(change, losses.brokers)])
         order = rolling_order(context) if losses.controlled else None
     except (UnknownBrokersError, NoControllerError) as error:
         return WhatIf(doubts, None, str(error))
     topics = _by_topic(scenario.in_all.changes)
-    impact = clients.hit_by(troubled_by(scenario.in_all, context))
+    impact = picture.clients.hit_by(troubled_by(scenario.in_all, context))
     return WhatIf(doubts, scenario, None, topics[:_NAMED], len(topics[_NAMED:]), order, impact)
 
 
@@ -74,7 +74,7 @@ def _by_topic(changes: Iterable[PartitionChange]) -> tuple[TopicChanges, ...]:
     found: dict[str, list[PartitionChange]] = {}
     for change in changes:
         found.setdefault(change.topic, []).append(change)
-    return tuple(sorted((_topic(name, each) for name, each in found.items()), key=lambda topic: topic.rank))
+    return tuple(sorted((_topic(name, each) for name, each in found.items()), key=lambda topic: topic.effect))
 
 
 def _topic(name: str, changes: Sequence[PartitionChange]) -> TopicChanges:

@@ -11,6 +11,7 @@ import msgspec
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.view.types import Context
 from questions.whatif.alike import Alike, Group, partitions_alike
+from questions.whatif.consequences import place_of
 from questions.whatif.hypothetical_cluster import at_rest
 
 _NAMED_TOPICS: Final = 5
@@ -25,9 +26,9 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
     unwritable: int  # led, and rejecting acks=all
     unclean: int  # led by a replica that was not in sync
     leaders_moved: int
-    topics: tuple[str, ...] = ()  # that would have partitions offline or unwritable, by name, as many as are named
+    topics: tuple[str, ...] = ()  # that would have partitions offline or unwritable, as many as are named
     more_topics: int = 0
-    most_leaders: int = 0  # of any broker afterwards
+    most_leaders: int = 0  # leaders of the broker with the most, afterwards
 
     @property
     def is_harmless(self) -> bool:
@@ -88,7 +89,7 @@ def _loss(  # noqa: PLR0913 (all that it is counted from)
         counts["unwritable"] += count * rejects
         if rejects or fate.leader == NO_LEADER:
             hit |= topics
-    named = tuple(sorted(hit))
+    named = tuple(sorted(hit, key=lambda topic: place_of(topic, context)))
     return Loss(
         name,
         lost,

@@ -1,4 +1,4 @@
-"""One partition for all equal ones. A change of brokers affects each of them alike."""
+"""One partition stands for all equal ones, because a change of brokers affects them alike."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Representatives(NamedTuple):
             changes.append(change)
             for other in self._others(TopicPartition(change.topic, change.partition)):
                 changes.append(msgspec.structs.replace(change, topic=other.topic, partition=other.partition))
-        return msgspec.structs.replace(found, changes=worst_first(changes))
+        return msgspec.structs.replace(found, changes=worst_first(changes, self.context))
 
     def _others(self, tp: TopicPartition) -> Sequence[TopicPartition]:
         return self.others.get(tp, ())
@@ -55,7 +55,7 @@ def _in_topic(context: Context, tp: TopicPartition) -> InTopic:
 
 
 def represent(context: Context, targets: Sequence[Targets], *, brokers_change: bool = True) -> Representatives:
-    """Return one partition of each kind. Reassigned ones are equal only with equal new replicas.
+    """Return one partition of each kind. Reassigned partitions are equal only with equal new replicas.
 
     If the controller has work in progress, every partition is a kind of its own. While all brokers stay, topics outside
     the reassignment keep all their partitions.

@@ -82,6 +82,13 @@ def test_whatif_names_the_groups_that_a_loss_stops(ask, kept):
     assert [hit["name"] for hit in impacts[0]["groups"]] == ["pay-3", "other"]
 
 
+def test_restartable_names_the_groups_that_a_restart_stops(ask, kept):
+    said = " ".join(ask("restartable --broker 3", kept).stdout.split())
+    groups = "1 group of team payments (pay-3) and 1 group (other)"
+    assert f"until broker 3 is back. This stops {groups}, as brokers answered 4 min ago" in said
+    assert "pay-3: cannot read t3-1, t3-3 and t3-4 other: cannot read t1-5" in said
+
+
 @pytest.mark.parametrize("question", ["whatif --lose-broker 3", "whatif --lose-broker 3 --json", "explain t3 --json"])
 def test_without_answers_of_brokers_nothing_is_said_of_groups(question, ask, tmp_path):
     empty = f'[serve.probe]\ngroups = true\ngroups_directory = "{tmp_path / "none"}"\n[serve]\nlisten = "127.0.0.1:1"\n'

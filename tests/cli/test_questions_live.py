@@ -25,7 +25,7 @@ from cli.embedded.process import free_port
 from cli.main import main
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.xdist_group("asked cluster")  # which is started once
+pytestmark = pytest.mark.xdist_group("asked cluster")  # one process, so that the cluster is started once
 
 KEYS = ["", "a", "customer-4711", "ключ", "x" * 100, *map(str, range(20))]
 
@@ -43,7 +43,7 @@ TOPICS = {
 @pytest.fixture(scope="module")
 def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     """Run three brokers in their own racks. They are new to the first test, and each test leaves them to the next."""
-    # Leaders move back at times that no test chooses, unless that is off.
+    # The rebalance is off, because it would move leaders back at times that no test chooses.
     properties = {"zookeeper.session.timeout.ms": "3000", "auto.leader.rebalance.enable": "false"}
     kafka = KafkaCluster(tmp_path_factory.mktemp("asked"), broker_ids=(1, 2, 3), properties=properties)
     for number, broker in kafka.brokers.items():
@@ -151,7 +151,7 @@ def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp
     changes = [change for event in timeline["events"] for change in event["changes"]]
     of_broker = [change for change in changes if change["subject"] == "broker 2"]
     moves = [change["says"] for change in of_broker]
-    # Its first registration is no event of its own where no controller was there yet, nor its death as controller.
+    # A registration before the first controller is no event of its own, nor is the death of a controller's broker.
     assert moves in (
         ["dead -> live", "live -> dead", "dead -> live"],
         ["live -> dead", "dead -> live"],

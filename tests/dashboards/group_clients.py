@@ -1,8 +1,9 @@
-"""Producers and consumers of several groups in a process of their own, which prints what they still can do.
+"""Producers and consumers of several groups in a process of their own, which prints each success.
 
     python -m tests.dashboards.group_clients SPEC.json
 
-Each line is WHO WHAT: `g1 read:t-0`, `g1 commit`, `tx1 commit`. The process ends when it is killed.
+Each line is a pair in JSON: ["g1", "read:t-0"], ["g1", "commit"], ["tx1", "commit"]. The process ends when it is
+killed.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ _PAUSE_SECONDS = 0.3
 
 
 def say(who: str, what: str) -> None:
-    sys.stdout.write(f"{who} {what}\n")
+    sys.stdout.write(f"{json.dumps([who, what])}\n")  # a name may have any character
     sys.stdout.flush()
 
 
 def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> None:
-    """Write to every partition for ever. Those without a leader take nothing."""
+    """Write to every partition for ever. Writes to a partition without a leader fail."""
     producers: dict[tuple[str, int], KafkaProducer] = {}
     while True:
         for topic, number in partitions:
@@ -36,25 +37,28 @@ def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> 
         time.sleep(_PAUSE_SECONDS)
 
 
-def consume(bootstrap: Sequence[str], group: str, topic: str, numbers: Sequence[int]) -> None:
-    """Read and commit for ever, with partitions of its own choice if there are `numbers`."""
+def consume(bootstrap: Sequence[str], group: str, way: Mapping[str, Any]) -> None:
+    """Read and commit for ever: by topics, by a `pattern`, as a static `member`, or by `numbers` of its own choice."""
     consumer = KafkaConsumer(
         bootstrap_servers=bootstrap,
         group_id=group,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
         session_timeout_ms=10_000,
+        group_instance_id=way.get("member"),
     )
-    if numbers:
-        consumer.assign([TopicPartition(topic, number) for number in numbers])
+    if "numbers" in way:
+        consumer.assign([TopicPartition(topic, number) for topic in way["topics"] for number in way["numbers"]])
+    elif "pattern" in way:
+        consumer.subscribe(pattern=way["pattern"])
     else:
-        consumer.subscribe([topic])
+        consumer.subscribe([*way["topics"], *way.get("deleted", ())])
     read: dict[TopicPartition, OffsetAndMetadata] = {}
     while True:
         for tp, records in consumer.poll(timeout_ms=500).items():
             say(group, f"read:{tp.topic}-{tp.partition}")
             read[tp] = OffsetAndMetadata(records[-1].offset + 1, "", -1)
-        if read:  # again without news, to show whether the coordinator takes it
+        if read:  # commit even without new records, which shows whether the coordinator works
             consumer.commit(read)
             say(group, "commit")
 
@@ -90,8 +94,8 @@ def main(spec: Mapping[str, Any]) -> None:
     for_ever(
         produce, bootstrap, [(topic, number) for topic, count in spec["topics"].items() for number in range(count)]
     )
-    for group, (topic, numbers) in spec["groups"].items():
-        for_ever(consume, bootstrap, group, topic, numbers)
+    for group, way in spec["groups"].items():
+        for_ever(consume, bootstrap, group, way)
     for name in spec["transactional_ids"]:
         for_ever(transact, bootstrap, name, spec["transactions_to"])
     while True:

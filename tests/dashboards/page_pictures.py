@@ -72,10 +72,10 @@ SHOTS: Final = (
     Shot("topic", "/clusters/rack-lost/topics/ledger", scheme="dark"),
     Shot("timeline-phone", "/clusters/rack-lost/timeline", _PHONE),
 )
-"""All of one server."""
+"""Pictures of one server with all clusters."""
 
 JOB_DEAD: Final = Shot("job-dead", "/clusters/job-dead")
-"""With a server of its own, because the job of the others runs."""
+"""Picture with a server of its own, because in all other pictures the job runs."""
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -30,11 +31,21 @@ SMALL = {
     "transaction.state.log.num.partitions": "9",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
-    "group.initial.rebalance.delay.ms": "0",
+    "delete.topic.enable": "true",  # the default from 1.0 on
 }
-# Three groups of each topic, and one that assigns partitions to itself.
-GROUPS = {f"{topic}.{number}": (topic, []) for topic in TOPICS for number in range(3)} | {"alone.1": ("second", [1])}
+DELETED = "gone"
+GROUPS: dict[str, dict[str, Any]] = {
+    f"{topic}.{number}": {"topics": [topic]} for topic in TOPICS for number in range(3)
+}
+GROUPS |= {
+    "alone.1": {"topics": ["second"], "numbers": [1]},
+    "pattern.1": {"topics": ["safe", "second"], "pattern": "^s(afe|econd)$"},
+    "grün 😀.1": {"topics": ["spread"]},
+    "of-deleted.1": {"topics": ["safe"], "deleted": [DELETED]},
+    "static.1": {"topics": ["second"], "member": "one"},
+}
 IDS = tuple(f"tx{number}" for number in range(5))
+STATIC_MEMBERS_SINCE = (2, 3)
 SETTLED_SECONDS, WATCHED_SECONDS = 6, 12
 TEAMS = read_teams({"second*": {"team": "second", "rank": 1}})
 
@@ -44,10 +55,15 @@ class Clients:
 
     def __init__(self, cluster: RealCluster, directory: Path, ids: tuple[str, ...]) -> None:
         self.last: dict[tuple[str, str], float] = {}
+        knows_static = cluster.release_pair >= STATIC_MEMBERS_SINCE
+        groups = {
+            name: {key: said for key, said in way.items() if key != "member" or knows_static}
+            for name, way in GROUPS.items()
+        }
         spec = {
             "bootstrap": [broker.bootstrap_server for broker in cluster.brokers.values()],
             "topics": {topic: len(assignment) for topic, assignment in TOPICS.items()},
-            "groups": GROUPS,
+            "groups": groups,
             "transactional_ids": ids,
             "transactions_to": "safe",
         }
@@ -64,7 +80,7 @@ class Clients:
     def _note(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            who, what = line.split()
+            who, what = json.loads(line)
             self.last[who, what] = time.monotonic()
 
     def did(self, since: float) -> dict[str, set[str]]:
@@ -83,10 +99,10 @@ class Clients:
 def everything(ids: tuple[str, ...]) -> dict[str, set[str]]:
     """Return what each client does while all is well."""
     reads = {
-        group: {f"read:{topic}-{number}" for number in numbers or TOPICS[topic]} | {"commit"}
-        for group, (topic, numbers) in GROUPS.items()
+        group: {f"read:{topic}-{number}" for topic in way["topics"] for number in way.get("numbers", TOPICS[topic])}
+        for group, way in GROUPS.items()
     }
-    return reads | {name: {"commit"} for name in ids}
+    return {group: read | {"commit"} for group, read in reads.items()} | {name: {"commit"} for name in ids}
 
 
 @contextmanager
@@ -106,13 +122,16 @@ def impacts(exporter) -> list[dict]:
 
 def named(found: list[dict]) -> dict[str, set[str]]:
     """Return the effects on each group and transactional id that Kontrast names."""
-    return {hit["name"]: set(hit["effects"]) for each in found for hit in (*each["groups"], *each["transactional_ids"])}
+    effects: dict[str, set[str]] = defaultdict(set)
+    for hit in (hit for each in found for hit in (*each["groups"], *each["transactional_ids"])):
+        effects[hit["name"]] |= set(hit["effects"])
+    return effects
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("release", ["2.8.2", "3.9.2"])
+@pytest.mark.parametrize("release", ["0.11.0.3", "1.1.1", "2.4.1", "2.8.2", "3.9.2"])
 def test_each_named_group_stops_and_each_group_that_stops_is_named(release, tmp_path, start_exporter):
-    ids = IDS if release == "3.9.2" else ()  # earlier brokers do not list transactional ids
+    ids = IDS if release.startswith("3.") else ()  # earlier brokers do not list transactional ids
     cluster = RealCluster(tmp_path / "cluster", release)
     for broker in cluster.brokers.values():
         broker.settings |= SMALL
@@ -122,6 +141,9 @@ def test_each_named_group_stops_and_each_group_that_stops_is_named(release, tmp_
     with cluster, LiveReplica("north", cluster.zookeeper.connect_string, tmp_path) as replica:
         for topic, assignment in TOPICS.items():
             cluster.create(topic, assignment)
+        cluster.create(DELETED, {0: [2]})
+        cluster.client.create(f"/admin/delete_topics/{DELETED}")
+        eventually(lambda: not cluster.client.exists(f"/brokers/topics/{DELETED}"))
         config = ServeConfig(source=JournalAddress(replica.outputs), listen="127.0.0.1:0", probe=probe, teams=TEAMS)
         with start_exporter(config) as exporter:
             for broker in (2, 3):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from contextlib import closing
 from types import SimpleNamespace
 
@@ -115,6 +116,28 @@ def test_a_round_about_5000_groups_takes_less_than_a_request_a_second(cluster, r
     assert GroupsProbe("north", config, Rows(bootstrap, rows)).known == known  # after a restart
 
 
+def test_the_rate_bounds_the_requests_to_all_brokers_together(rows, monkeypatch):
+    asked_at: list[float] = []
+
+    def answered(_self: GroupRequests, _request: object) -> SimpleNamespace:
+        asked_at.append(time.monotonic())
+        return SimpleNamespace(error_code=0, groups=[], transaction_states=[])
+
+    monkeypatch.setattr(GroupRequests, "_ask", answered)
+    source = Rows("127.0.0.1:1", rows)
+    source.snapshot.brokers = tuple(
+        rows.broker(number, endpoints=(f"PLAINTEXT://127.0.0.1:{number}",)) for number in (1, 2, 3)
+    )
+    config = ProbeConfig(groups=True, groups_interval_seconds=0.01, group_requests_per_second=50.0)
+    stop = threading.Event()
+    running = threading.Thread(target=GroupsProbe("north", config, source).run, args=(stop,), daemon=True)
+    running.start()
+    eventually(lambda: len(asked_at) >= 20)
+    stop.set()
+    running.join()
+    assert asked_at[-1] - asked_at[0] >= (len(asked_at) - 1.5) / 50
+
+
 def deny(cluster: KafkaCluster, group: str) -> None:
     """Deny everybody the description of a group."""
     acl = ACL(
@@ -145,7 +168,7 @@ def test_the_card_of_an_incident_names_the_groups_that_it_stops(tmp_path, start_
     groups = {name: Group(name, "Stable", 1, True, reads, ("tmp_a",)) for name in ("pay-1", "other")}
     keep_groups(tmp_path / "kept", "orders", KnownGroups(1, groups, gaps=("broker 1 did not answer",)))
     probe = ProbeConfig(groups=True, groups_directory=tmp_path / "kept")
-    teams = read_teams({"pay*": {"team": "payments", "contact": "#pay"}})
+    teams = read_teams({"pay*": {"team": "payments", "contact": "#pay"}, "tmp_*": {"team": "ledger"}})
     config = ServeConfig(source=JournalAddress(tmp_path / "outputs"), listen="127.0.0.1:0", probe=probe, teams=teams)
     with start_exporter(config) as exporter:
         exporter.write(*Story("orders").begin(topics={"tmp_a": Size(8, 1, 1)}).crash(1).to_the_present().rows())
@@ -153,6 +176,10 @@ def test_the_card_of_an_incident_names_the_groups_that_it_stops(tmp_path, start_
         assert "(#pay) (pay-1) and 1 group (other), as brokers answered" in page
         assert "<li>pay-1 (team payments (#pay)): cannot read tmp_a-" in page
         assert "Broker 1 did not answer." in page
+        assert page.count(">ledger, 2 groups</text>") == 2  # on the wide and on the narrow map
+        assert "<p>Team ledger.</p><p>Read by 1 group of team payments (#pay) (pay-1) and 1 group (other), as" in page
         assert "This stops 1 group of team payments" in exporter.page("/clusters/orders/consequences?broker=2")
+        restart = json.loads(exporter.page("/api/v1/clusters/orders/restartable?broker=2"))
+        assert "This stops 1 group of team payments (#pay) (pay-1)" in restart["reasons"][0]["sentence"]
         topic = json.loads(exporter.page("/api/v1/clusters/orders/topics/tmp_a"))["explanation"]["statements"]
         assert "read by" in [each["about"] for each in topic]

@@ -8,7 +8,7 @@ import pytest
 from msgspec import structs
 
 from controller.contract.ids import TopicPartition
-from questions.clients.groups import Clients, Effect, Troubled, impact_of, readers_of
+from questions.clients.groups import Clients, Effect, Troubled, impact_of, readers_by_topic
 from questions.clients.known_groups import Described, Group, KnownGroups, Round, after_round, coordinator_partition
 from questions.clients.teams import read_teams
 from questions.explain.explanation import Explanation
@@ -16,6 +16,7 @@ from questions.explain.group import explain_group
 from questions.explain.subject import read_subject
 from questions.explain.topic import explain_topic
 from questions.picture import Picture
+from questions.restartable import restartable
 from tests.questions.cluster import brokers, controller as controlled_by, look, topic
 
 TEAMS = read_teams({"pay*": {"team": "payments", "contact": "#pay", "rank": 1}})
@@ -105,10 +106,23 @@ def test_groups_come_by_the_rank_of_their_team_and_unknown_ones_not_at_all():
     assert Clients().hit_by(hit) is None
 
 
+def test_the_age_of_an_impact_is_that_of_the_oldest_description_in_it():
+    old, young = (
+        structs.replace(reading("old", t=(0,)), seen_ms=1),
+        structs.replace(reading("young", u=(0,)), seen_ms=9),
+    )
+    every = structs.replace(known(old, young), asked_ms=9)
+    assert impact_of(every, troubled("t-0", "u-0"), TEAMS).told_ms == 1
+    assert impact_of(every, troubled("u-0"), TEAMS).told_ms == 9
+    silent = after_round(every, Round(20, (1, 2)), WELL)
+    assert (silent.asked_ms, silent.groups) == (9, every.groups)
+
+
 def test_readers_of_a_topic_run_and_read_or_subscribe():
     idle = Group("idle", "Empty", 1, committed={"t": {0: 5}})
     waiting = Group("waits", "PreparingRebalance", 1, has_members=True, subscribes=("t",))
-    assert [group.group for group in readers_of(known(idle, waiting, reading("g", t=(1,))), "t")] == ["g", "waits"]
+    found = readers_by_topic(known(waiting, idle, reading("g", t=(1,), other=(0,))), {"t", "unread"})
+    assert found == {"t": ["g", "waits"], "unread": []}
 
 
 def stable(**assigned: tuple[int, ...]) -> Described:
@@ -133,6 +147,14 @@ def test_while_a_broker_is_silent_nothing_is_forgotten():
     assert silent.gaps == ("broker 1 did not answer, so its groups are as they were before",)
 
 
+def test_transactional_ids_stay_while_a_broker_does_not_list_them():
+    told = asked(1, {}, transactional_ids={1: ["tx"], 2: []})
+    before = after_round(KnownGroups(), told, WELL)
+    loading = asked(2, {}, transactional_ids={2: []})  # broker 1 still reads its partitions of __transaction_state
+    assert after_round(before, loading, WELL).transactional_ids == {"tx": 1}
+    assert after_round(before, asked(2, {}, transactional_ids={1: [], 2: []}), WELL).transactional_ids == {}
+
+
 def test_a_rebalancing_group_keeps_its_last_assignment_because_brokers_tell_none():
     before = after_round(KnownGroups(), asked(1, {"a": stable(t=(0,))}), WELL)
     after = after_round(before, asked(2, {"a": Described("PreparingRebalance", True)}), WELL)
@@ -145,7 +167,7 @@ def test_without_members_partitions_are_read_for_a_while_after_a_commit():
     assert not first.groups["a"].is_running
     moved = after_round(first, asked(2, empty, committed={"a": {"t": {0: 6, 1: 7}}}), WELL)
     assert moved.groups["a"].reads == {"t": (0,)}
-    later = after_round(moved, asked(minute_ms, empty), WELL)  # its turn did not come
+    later = after_round(moved, asked(minute_ms, empty), WELL)  # this round did not ask for its offsets
     assert later.groups["a"].reads == {"t": (0,)}
     rests = asked(15 * minute_ms, empty, committed={"a": {"t": {0: 6, 1: 7}}})
     assert after_round(later, rests, WELL).groups["a"].is_running
@@ -200,6 +222,21 @@ def test_explain_names_the_owner_of_a_topic_and_the_groups_that_cannot_read_it()
     assert not [about for about, _ in found if about == "team"]
 
 
+def test_a_restart_names_whom_it_stops_except_for_accepted_topics():
+    znodes = {**brokers(1, 2), **controlled_by(1), **topic("t", [1], [2]), **topic("v", [2])}
+    clients = Clients(known(reading("pay-1", t=(0, 1)), reading("other", v=(0,))), TEAMS)
+    picture = structs.replace(look(znodes), clients=clients)
+    (reason,) = restartable(picture, 2).reasons
+    stops = "1 group of team payments (#pay) (pay-1) and 1 group (other)"
+    sentence = f"2 partitions would be offline until broker 2 is back. This stops {stops}, as brokers answered AGE ago"
+    assert re.sub(r"\d+ d.* ago", "AGE ago", reason.sentence) == sentence
+    (reason,) = restartable(picture, 2, accepted_topics=("t",)).reasons
+    assert reason.impact is not None
+    assert [hit.name for hit in reason.impact.groups] == ["other"]
+    (reason,) = restartable(structs.replace(picture, clients=Clients()), 2).reasons
+    assert (reason.sentence, reason.impact) == ("2 partitions would be offline until broker 2 is back", None)
+
+
 def test_explain_shows_the_coordinator_and_the_lost_partitions_of_a_group():
     found = explain_group(outage(), "pay-1")
     assert found is not None
@@ -221,3 +258,4 @@ def test_without_answers_only_the_coordinator_of_a_group_is_known():
     assert said(found)[-1][1].startswith("not known. Set groups = true")
     assert explain_group(outage(), "a") is None
     assert read_subject(["group", "pay"]).similar(outage()) == ["pay-1"]
+    assert read_subject(["group", "of", "two"]).group == read_subject(["group", "of two"]).group == "of two"

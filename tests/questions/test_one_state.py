@@ -1,7 +1,7 @@
-"""One judgement on every face: a cluster's state, its start, the first step, its counts and its age.
+"""A cluster's state, its start, the first step, its counts and its age are equal wherever Kontrast shows them.
 
-The command, its probe, the page and its JSON, the metrics and the message to Alertmanager are asked at twelve moments
-of recordings, and for stories that an earlier version told differently on each face.
+The tests ask the command, its probe, the page and its JSON, the metrics and the message to Alertmanager, at twelve
+moments of recordings, and for stories on which an earlier version's answers differed.
 """
 
 from __future__ import annotations

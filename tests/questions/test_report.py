@@ -11,8 +11,10 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import step
 from ingest.files.history import History
+from questions.clients.teams import read_teams
 from questions.report.account import Account, Part, added_up
 from questions.report.cluster_report import ClusterReport, report_of
+from questions.report.report import report_against
 from tests.conformance.recording import unpack
 from tests.rows import TIME_MS, Rows
 
@@ -130,7 +132,7 @@ def test_time_that_nobody_saw_is_no_time_online(rows):
     found = report(
         *heartbeats(rows, 0, 10),
         *heartbeats(rows, 60, 70),  # the forwarder was silent
-        *heartbeats(rows, 71, 80, generation=2),  # a second lay between two forwarders
+        *heartbeats(rows, 71, 80, generation=2),  # a second passed between two forwarders
         *heartbeats(rows, 81, 90, generation=2, session="suspended"),
         *heartbeats(rows, 91, 100, generation=2),
         rows.partition("orders", 0, time_ms=at(0)),
@@ -184,7 +186,7 @@ def test_what_is_said_again_behind_a_beginning_counts_once(rows):
     assert found.brokers[0].away_minutes == minutes(39)
     (alerts,) = found.alerts
     assert (alerts.count, alerts.still_open, alerts.longest_seconds) == (2, 0, 30)
-    assert found.elections == {"OfflinePartitionLeaderElection": 1}  # those of before came before the first row
+    assert found.elections == {"OfflinePartitionLeaderElection": 1}  # earlier elections came before the first row
 
 
 def test_a_failover_lasts_from_the_loss_of_a_controller_until_the_next(rows):
@@ -196,7 +198,7 @@ def test_a_failover_lasts_from_the_loss_of_a_controller_until_the_next(rows):
         rows.controller(2, time_ms=at(12), epoch=1, since_ms=at(12)),
         rows.controller(2, time_ms=at(12.5), epoch=2, since_ms=at(12)),
         rows.controller(3, time_ms=at(40), epoch=3, since_ms=at(40)),  # both changes were read together
-        rows.controller(3, time_ms=at(45), epoch=3, since_ms=at(45)),  # lost and won again
+        rows.controller(3, time_ms=at(45), epoch=3, since_ms=at(45)),  # the same broker lost the role and won it again
         rows.controller(-1, time_ms=at(90), epoch=3, since_ms=at(90)),
     )
     assert [
@@ -290,3 +292,26 @@ def test_parts_of_a_cluster_add_up_to_the_whole(rows):
     apart = added_up(part(*chosen) for chosen in by_subject.values())
     assert len(by_subject) > 4
     assert report_of("north", apart) == report_of("north", part(*taken)) == report(*taken)
+
+
+def test_the_impact_on_a_team_is_the_sum_over_its_topics_in_all_clusters(rows):
+    teams = read_teams(
+        {"pay*": {"team": "payments", "contact": "#pay", "rank": 2}, "audit": {"team": "security", "rank": 1}}
+    )
+    beats = heartbeats(rows, 0, 100)
+    north = report(
+        *beats,
+        rows.partition("pay-in", 0, time_ms=at(0), writable_acks_all=True),
+        rows.offline("pay-in", 0, time_ms=at(90), writable_acks_all=False),
+        rows.under_min_isr("pay-out", 0, time_ms=at(80)),
+        rows.offline("scratch", 0, time_ms=at(0), writable_acks_all=False),
+    )
+    south = report(*beats, rows.partition("pay-in", 0, time_ms=at(0), writable_acks_all=True))
+    (payments,) = report_against(None, (north, south), teams).teams  # security has no topic
+    assert (str(payments), payments.topics) == ("payments (#pay)", 3)
+    assert payments.partition_minutes == minutes(220)
+    assert (payments.offline_partition_minutes, payments.unwritable_partition_minutes) == (minutes(10), minutes(30))
+    assert (payments.online, payments.writable) == (pytest.approx(1 - 10 / 220), pytest.approx(1 - 30 / 220))
+    owned = report(*beats, rows.partition("audit", 0, time_ms=at(0), writable_acks_all=True))
+    assert [team.team for team in report_against(None, (north, owned), teams).teams] == ["security", "payments"]
+    assert report_against(None, (north,)).teams == ()

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.ids import INTERNAL_TOPICS
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.restore.stored_context import new_context, reconfigured
 from controller.rules.topic_ranks import place_in_sentence
 from questions.clients.teams import Team, named, read_teams
+from questions.picture import Picture
+from questions.restartable import restartable
+from questions.whatif.losses import Losses, play_losses
+from questions.whatif.ranking import rank_losses
+from questions.whatif.rolling import rolling_order
 from tests.controller.znode_history import ZnodeHistory
+from tests.questions.cluster import brokers, controller, look, topic
 
 TABLE = {
     "payments.*": {"team": "payments", "contact": "#pay", "rank": 1},
@@ -61,6 +67,27 @@ def test_a_rank_precedes_the_settings_and_internal_topics_lead_within_a_rank():
         "tmp",
     ]
     assert place_in_sentence("a", 2, 3, ()) < place_in_sentence("b", 1, 3, ()) < place_in_sentence("c", 1, 1, ())
+
+
+def test_imagined_losses_name_the_topics_by_their_rank():
+    names = ("alpha", "beta", "gamma")
+    picture = look({**brokers(1, 2), **controller(1), **{k: v for name in names for k, v in topic(name, [2]).items()}})
+    assert order_in_questions(picture) == [list(names)] * 4
+    picture.header.topic_ranks = read_teams({"gamma": {"rank": 1}, "alpha": {"rank": 200}}).ranks
+    assert order_in_questions(picture) == [["gamma", "beta", "alpha"]] * 4
+
+
+def order_in_questions(picture: Picture) -> list[list[str]]:
+    """Return the topics in the order of each question about a loss."""
+    found = play_losses(picture, Losses((BrokerId(2),)), ())
+    assert found.scenario is not None
+    (reason,) = restartable(picture, BrokerId(2)).reasons
+    return [
+        [change.topic for change in found.scenario.in_all.changes],
+        [each.topic for each in reason.topics],
+        [topic for loss in rank_losses(picture.context) for topic in loss.topics],
+        [topic for obstacle in rolling_order(picture.context).obstacles for topic in obstacle.topics],
+    ]
 
 
 def test_an_alert_names_the_topic_of_the_best_rank_first_also_after_a_change():

@@ -156,6 +156,28 @@ def test_hostile_names_stay_text(tmp_path, monkeypatch):
         assert all(character.isprintable() for line in printed.split("\n") for character in line), form
 
 
+def test_each_form_has_the_impact_by_team(told, tmp_path):
+    config = tmp_path / "kontrast.toml"
+    config.write_text(
+        '[topics]\n"t*" = { team = "ledger", contact = "#ledger" }\nb = { team = "accounts", rank = 1 }\n'
+    )
+    forms = ("text", "json", "html", "csv")
+    for form in forms:
+        assert told("--config", config, "--format", form, "--out", tmp_path / form).exit_code == 0
+    check("teams.txt", "".join(about_teams(form, tmp_path / form) for form in forms))
+
+
+def about_teams(form: str, out: Path) -> str:
+    """Return the lines about teams."""
+    if form == "csv":
+        return (out / "teams.csv").read_text()
+    if form == "json":
+        return json.dumps(json.loads(out.read_text())["teams"], indent=1) + "\n"
+    text = out.read_text()
+    begin, end = ("<h2>Impact by team", "<h2>Without") if form == "html" else ("partition-minutes of", "bank: ")
+    return text[text.index(begin) : text.index(end)] + "\n"
+
+
 def test_an_objective_that_everything_met_is_exit_code_0(told):
     assert told("--slo", 1).exit_code == 0
     assert told().exit_code == 0
