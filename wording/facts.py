@@ -64,7 +64,7 @@ def keep_up(brokers: Collection[int], count: int) -> str:
 
 def replicas_in_words(isr: Collection[int], replicas: Collection[int]) -> str:
     """Return which replicas are in sync and which are not: in sync: 2 and 3, out of sync: 1."""
-    behind = joined([str(broker) for broker in sorted(replicas) if broker not in isr])
+    behind = joined(list(map(str, sorted(set(replicas).difference(isr)))))
     said = f"in sync: {joined(list(map(str, sorted(isr)))) or 'none'}"
     return f"{said}, out of sync: {behind}" if behind else said
 

@@ -12,7 +12,7 @@ from wording.sentences import counted
 
 MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.WELL: ""}
 _TITLE_LENGTH: Final = 60
-_LINES_OF_A_REASON: Final = 3  # more clusters of one reason fold into a grid
+_LINES_OF_A_REASON: Final = 8  # more clusters of one reason fold into a grid
 _LINES_OF_WELL: Final = 5
 _LINES_OF_ALL_WELL: Final = 20
 

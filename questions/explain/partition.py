@@ -66,6 +66,7 @@ class _PartitionFacts:
         self._topic, self._partition, self._value = topic, partition, partition.zk_state
         self._is_one_look = picture.origin is Origin.LOOK
         self._predicted = partition.value(picture.header.controller_epoch)
+        self._copies = replicas_in_words(self._value.isr if self._value else (), partition.replicas)
 
     def headline(self) -> str:
         """Return the partition's problem in a sentence, or its leader if it has no problem."""
@@ -76,10 +77,10 @@ class _PartitionFacts:
             usable = "" if problem in UNUSABLE else "usable, but "
             return f"{usable}{reason_for(problem, self._partition, self._topic, self._header, self._predicted)}"
         assert self._value is not None, "a partition without a state has a problem"
-        copies = replicas_in_words(self._value.isr, self._partition.replicas)
         if is_without_session(self._value.leader, self._header):
-            return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {copies}"
-        return f"led by broker {self._value.leader}, {copies}"
+            leader = f"its leader, broker {self._value.leader}, has no session"
+            return f"no process leads it, because {leader}; {self._copies}"
+        return f"led by broker {self._value.leader}, {self._copies}"
 
     def statements(self) -> list[Statement]:
         """Return all known facts, the present first."""
@@ -116,7 +117,7 @@ class _PartitionFacts:
         by = f"written under controller epoch {value.controller_epoch}"
         found += [
             Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}"),
-            Statement("in sync", replicas_in_words(value.isr, self._partition.replicas).removeprefix("in sync: ")),
+            Statement("in sync", self._copies.removeprefix("in sync: ")),
             *self._listed_twice(),
         ]
         if value.recovering:
