@@ -141,7 +141,7 @@ def test_what_if_is_played_by_keyboard_on_a_phone(exporter, rows, visit, scheme)
         box.focus()
         page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    page.get_by_text("brokers 2, 3 lost:").wait_for()
+    page.get_by_text("brokers 2 and 3 lost:").wait_for()
     result = page.inner_text("#result")
     assert "offline: 2 partitions" in result
     page.locator("#result summary", has_text="1 partition").first.click()
