@@ -1,6 +1,6 @@
-"""Needs of Kontrast on one machine, by `make bench-capacity` and `make bench-streaming` (decisions 43 and 62).
+"""Needs of Kontrast on one machine, as measured by `make bench-capacity` and `make bench-streaming` (decisions 43, 62).
 
-`kontrast init` proposes settings by it, and `kontrast size` prints it.
+`kontrast init` derives settings from these needs, and `kontrast size` prints them.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ DAY_MS: Final = 86_400_000
 _MB: Final = 1_000_000
 _DAY_SECONDS: Final = 86_400
 
-# Megabytes of resident memory at rest, and for 1,000 partitions. Measured with 2,000 to 200,000 partitions, and the job
-# with random placement, up to 1,000,000 partitions and 1,000 changes a second.
+# Megabytes of resident memory at rest, and for each 1,000 partitions. All parts were measured with 2,000 to 200,000
+# partitions, and the job also with random placement, up to 1,000,000 partitions and 1,000 changes a second.
 _MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (580, 3.1), "stream, Java": (670, 0.6), "serve": (60, 1.6)}
-# Of each further cluster, by `make bench-fleet`: its session with two threads, its tree and its tables.
+# Megabytes for each further cluster, by `make bench-fleet`: its session with two threads, its tree and its tables.
 _WATCH_MB_A_CLUSTER: Final = 0.8
 _JAVA: Final = "stream, Java"
-_PARTS: Final = {"up": "", "watch": "watch", "stream": "stream", "serve": "serve"}  # of a command, by their beginning
+_PARTS: Final = {"up": "", "watch": "watch", "stream": "stream", "serve": "serve"}  # how names of parts begin
 _JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
-_HEADROOM: Final = 1.25  # of the limit over the measurement
-_PEAK_MB: Final = 25  # of a complete read above the measurement, and in `up` its own process
+_HEADROOM: Final = 1.25  # the limit in relation to the measurement
+_PEAK_MB: Final = 25  # a complete read needs so much beyond the measurement, as does the process of `up`
 
 # Bytes on disk for each partition of a complete read, for each change, and for each cluster and second.
 _CHANGES_BYTES: Final = (370, 360, 230)
 _OUTPUTS_BYTES: Final = (615, 3_800, 3_450)
 
 # Bytes of the checkpoint for each partition, and for each partition of a cluster and change a second. A change writes a
-# chunk, which stays for up to two minutes: 346 MB with 200,000 partitions and 100 changes a second. Many changes write
-# all 64 chunks in each of about four batches a second.
+# chunk, which stays for up to two minutes, so the checkpoint has 346 MB with 200,000 partitions and 100 changes a
+# second. Beyond 250 changes a second it grows no more, because each of about four batches a second has all 64 chunks.
 _CHECKPOINT_BYTES: Final = 90
 _CHECKPOINT_CHANGE_BYTES: Final = 18
 _CHECKPOINT_CHANGES_A_SECOND: Final = 250
 
-# Two cores worked off 1,000 changes a second of 200,000 partitions with a median of 0.5 s (decision 6).
+# Two cores worked off 1,000 changes a second of 200,000 partitions with a median of 0.3 s (`docs/scale.json`).
 _CHANGES_A_CORE: Final = 500
 _LEAST_CORES: Final = 2
 
@@ -46,26 +46,26 @@ _LARGE_HEAP_PARTITIONS: Final = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capacity:
-    """The needs of clusters with so many partitions in all, and so many changes a second of their znodes."""
+    """The needs of some clusters, by their partitions in all, and by their changes of znodes a second in all."""
 
     clusters: int
     partitions: int
     changes_per_second: float
-    days: float = 7.0  # that the journals or topics reach back
+    days: float = 7.0  # time that the journals or topics keep
 
     @property
     def cores(self) -> int:
-        """Return the cores of the machine."""
+        """Return the cores that the machine needs."""
         return max(_LEAST_CORES, math.ceil(self.changes_per_second / _CHANGES_A_CORE))
 
     @property
     def tasks(self) -> int:
-        """Return the clusters that the job works on at a time on these cores, `shuffle_partitions` in [stream]."""
+        """Return how many clusters the job works on at once with these cores, for `shuffle_partitions` in [stream]."""
         return min(self.cores, self.clusters)
 
     @property
     def memory_mb(self) -> dict[str, int]:
-        """Resident memory by part, as measured."""
+        """Return the resident memory by part, as measured."""
         thousands = self.partitions / 1_000
         by_clusters = {"watch": (self.clusters - 1) * _WATCH_MB_A_CLUSTER}
         return {
@@ -74,7 +74,7 @@ class Capacity:
 
     @property
     def memory_limits_mb(self) -> dict[str, int]:
-        """Return the limit of each command, with Java's heap full. `up` runs the others."""
+        """Return the memory limit of each command, with a full Java heap. `up` runs all other commands."""
         full = {**self.memory_mb, _JAVA: self.heap_mb + _JAVA_BESIDE_HEAP_MB}
         return {
             command: round(sum(size for part, size in full.items() if part.startswith(begins)) * _HEADROOM) + _PEAK_MB
@@ -83,7 +83,7 @@ class Capacity:
 
     @property
     def heap_mb(self) -> int:
-        """Java's heap, `driver_memory` in [stream]."""
+        """Return the size of Java's heap, for `driver_memory` in [stream]."""
         return 2_048 if self.partitions > _LARGE_HEAP_PARTITIONS else 1_024
 
     @property
@@ -106,7 +106,7 @@ class Capacity:
     @property
     def retain_bytes(self) -> int:
         """Return the bytes of a journal to keep, a power of two for the days' changes."""
-        # the next power of two
+        # round up to a power of two
         return 1 << (max(_LEAST_RETAIN_BYTES, self.changes_bytes) - 1).bit_length()
 
     def _bytes(self, a_partition: int, a_change: int, a_second: int) -> int:

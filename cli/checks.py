@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
     from ingest.separation import KafkaIdentity
 
-# The name of an object, and its check, which returns the finding or raises the fault.
+# Name of the checked object, and its check, which returns the finding or raises the fault.
 Question: TypeAlias = "tuple[str, Callable[[threading.Event], str]]"
 
-# Raises the fault of a Kafka by its own answers.
+# Raises the fault of a Kafka cluster, which the cluster's own answers show.
 Refusal: TypeAlias = "Callable[[KafkaIdentity, threading.Event], None]"
 
-_LARGEST_ANSWER_BYTES = 1024**2  # about brokers or a quorum, of which each node takes some 100 bytes
+_LARGEST_ANSWER_BYTES = 1024**2  # an answer about brokers or a quorum has some 100 bytes for each node
 
 _OUR_ERRORS = (IngestError, StreamError, ServeError, JournalError, OSError)
 
@@ -58,7 +58,7 @@ def check(questions: Iterable[Question]) -> int:
 
 
 def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
-    """Return the checks of the needs of `kontrast watch`."""
+    """Return the checks of everything that `kontrast watch` connects to."""
     for config in configs:
         yield f"{config.cluster}: ZooKeeper {config.zookeeper}", _ask_zookeeper(config)
         if config.ensemble_interval_seconds is not None:
@@ -76,7 +76,7 @@ def of_stream(
     config: StreamConfig,
     watched_into: Callable[[Address, float], Sequence[IngestConfig]] = lambda _stream, _timeout_seconds: (),
 ) -> Iterator[Question]:
-    """Return the checks of the needs of `kontrast stream`. Of the watched clusters, the configured ones are known."""
+    """Return the checks of everything that `kontrast stream` connects to. Only configured clusters are checked."""
     from streaming.java.installation import find_java
     from streaming.job import check_settings
     from streaming.sinks.sink import output_topics
@@ -101,9 +101,10 @@ def of_stream(
 def of_serve(
     config: ServeConfig, *, outputs_exist: bool = True, watched: Sequence[IngestConfig] = ()
 ) -> Iterator[Question]:
-    """Return the checks of the needs of `kontrast serve`.
+    """Return the checks of everything that `kontrast serve` connects to.
 
-    Outputs may be missing if the job starts beside it. The ZooKeeper of a watched cluster names the brokers to ask.
+    Outputs may be missing if the job starts together with `kontrast serve`. The ZooKeeper of a watched cluster names
+    the brokers to ask.
     """
     from dashboards.alerting.alertmanager import Alertmanager
 
@@ -140,7 +141,7 @@ def _ask_zookeeper(config: IngestConfig) -> Callable[[threading.Event], str]:
 
 
 def _ask_ensemble(config: IngestConfig) -> Callable[[threading.Event], str]:
-    """Ask for numbers and sessions. The watcher works without those that a server does not allow."""
+    """Ask each server for its numbers and sessions. A refusal is no fault, because the watcher works without them."""
 
     def ask(_: threading.Event) -> str:
         from ingest.zookeeper.ensemble import EnsembleQuestions
@@ -199,7 +200,8 @@ def _ask_stream_to_write(config: IngestConfig) -> Callable[[threading.Event], st
 def _refuse_watched(configs: Sequence[IngestConfig], *, must_reach: bool = True) -> Refusal:
     """Refuse a Kafka that is a watched cluster.
 
-    The job's machine may not reach their ZooKeepers. Its first batch compares again, with the stream.
+    Without `must_reach`, an unreachable ZooKeeper is no fault, because the job's machine may have no way to it, and the
+    job's first batch compares again.
     """
 
     def refuse(identity: KafkaIdentity, stop: threading.Event) -> None:
@@ -372,7 +374,7 @@ def _ask_quorum(login: KafkaLoginConfig, timeout_seconds: float) -> Callable[[th
 
 
 def _ask_nodes(addresses: Sequence[str], request: object, login: KafkaLoginConfig, timeout_seconds: float) -> str:
-    """Log in to each node and ask it. Raise ServeError for the first that does not answer."""
+    """Log in to each node and ask it. Raise ServeError for the first node that does not answer."""
     from outputs.kafka_node import KafkaNode, NodeError
 
     for address in addresses:

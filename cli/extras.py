@@ -7,12 +7,12 @@ from typing import Final
 
 from cli.settings.config import ConfigError
 
-# An extra of pyproject.toml, and the largest package that it brings.
+# By extra of pyproject.toml, a package that only the extra brings.
 _PACKAGE_OF: Final = {"job": "pyspark", "mcp": "mcp"}
 
 
 def need_extra(extra: str, command: str) -> None:
-    """Raise ConfigError with the command to run if the extra of this command is not installed."""
+    """Raise ConfigError, with the command that installs the extra, if the extra of `command` is missing."""
     package = _PACKAGE_OF[extra]
     if importlib.util.find_spec(package) is None:
         raise ConfigError(f"kontrast {command} needs the package {package}: pip install 'kontrast[{extra}]'")

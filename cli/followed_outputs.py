@@ -31,7 +31,7 @@ outputs_options: Callable[[Callable[..., Any]], Callable[..., Any]] = settings_o
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The outputs to look at, and how long they may be unreachable."""
+    """Address of the outputs, and the times after which they count as unreachable or stale."""
 
     address: Address
     timeout_seconds: float
@@ -39,13 +39,13 @@ class Where:
 
 
 def stale_after_ms_of(settings: Settings) -> int:
-    """Return the age of the newest heartbeat from which a cluster is not known."""
+    """Return the age of the newest heartbeat at which a cluster becomes unknown."""
     setting = settings.sections["serve.alertmanager"].get("stale_after_seconds")
     return int((STALE_AFTER_SECONDS if setting is None else float(str(setting.value))) * 1000)
 
 
 def where_outputs_are(settings: Settings, flags: Layer) -> Where:
-    """Return the address that [serve] reads or [stream] writes. Raise ConfigError."""
+    """Return the outputs that [serve] reads or else [stream] writes. Raise ConfigError."""
     serve = {**settings.sections["serve"], **flags}
     named = serve.get("from") or settings.sections["stream"].get("to")
     if named is None:
@@ -72,13 +72,13 @@ class Followed:
     _follower: Follower
 
     def check(self) -> None:
-        """Raise ServeError if they are no longer read."""
+        """Raise ServeError if the thread does not read the outputs any more."""
         if self._follower.failure is not None:
             raise self._follower.failure
 
     @property
     def is_up(self) -> bool:
-        """Return whether they can be read now."""
+        """Return whether the outputs can be read now."""
         return self._reading.snapshot().source_up
 
     def newer(self) -> frozenset[str]:
@@ -90,7 +90,7 @@ class Followed:
         return self._reading.snapshot().outputs_lacking_rows_of(cluster)
 
     def wait_until_read(self, stop: threading.Event) -> None:
-        """Wait until all existing rows are read, or `stop` is set. Raise ServeError without any."""
+        """Wait until all existing rows are read, or `stop` is set. Raise ServeError if no output exists."""
         while not stop.wait(_LOOK_SECONDS):
             self.check()
             if self._reading.snapshot().caught_up:
@@ -108,7 +108,7 @@ def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
 
 
 def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[tuple[bytes | None, bool]]:
-    """Yield each line of an output up to its present end, and (None, True) if earlier ones are void.
+    """Yield each line of an output up to its present end, and (None, True) where all earlier lines are void.
 
     Raise ServeError.
     """
@@ -138,7 +138,7 @@ def chunks_until_now(where: Where, output: str, stop: threading.Event) -> Iterat
 
 @contextmanager
 def without_messages_of_waiting() -> Iterator[None]:
-    """Silence the reader's messages about waiting, because a single look does not wait."""
+    """Silence the reader's messages that it waits, because a single read of the outputs does not wait."""
     logger = logging.getLogger("kontrast.outputs")
     before = logger.level
     logger.setLevel(logging.ERROR)
@@ -149,5 +149,5 @@ def without_messages_of_waiting() -> Iterator[None]:
 
 
 def nothing_there(address: Address, output: str = "outputs") -> ServeError:
-    """Return the error for an address without such data."""
+    """Return the error for an address that has no `output`."""
     return ServeError(f"{address} holds no {output}. Check the address, and that `kontrast stream` has run")

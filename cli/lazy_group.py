@@ -1,4 +1,4 @@
-"""A group of commands that knows them by name and imports one when it is called."""
+"""Group of commands that knows their names, and imports a command only when it is called."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from wording.suggestions import did_you_mean, near
 
 
 class Section(NamedTuple):
-    """The commands of a section of a help page, each with its line there, and the package that has them."""
+    """A section of a help page: the package of its commands, and each command with its help line."""
 
     package: str
     commands: Mapping[str, str]
 
 
 class SuggestingGroup(click.Group):
-    """Group that suggests the command that was meant."""
+    """Group that suggests similar commands after a mistyped name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -36,7 +36,7 @@ class SuggestingGroup(click.Group):
 
 
 class LazyGroup(SuggestingGroup):
-    """Group whose commands are modules of their name in the package of their section, with _ for each -."""
+    """Group whose commands are modules in the package of their section, named like the command with _ for each -."""
 
     def __init__(self, *arguments: Any, sections: Mapping[str, Section], **extra: Any) -> None:  # noqa: ANN401
         super().__init__(*arguments, **extra)

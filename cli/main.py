@@ -1,6 +1,7 @@
 """The `kontrast` command with its subcommands and their errors.
 
-A subcommand is imported when it is called, so that no command pays for another's libraries. Each has a file of its own.
+A subcommand is imported only when it is called, so that no command pays for the libraries of another one. Each
+subcommand has a file of its own.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from cli.printing.standard_output import print_line
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 
-# Each is in the module of its name in its section's package, with its line of `kontrast --help` here.
+# Each command is a module in its section's package. Its line of `kontrast --help` is here.
 _SECTIONS: Final = {
     "Run": Section(
         "cli.commands.run",
@@ -76,7 +77,7 @@ Exit codes:
 
 
 class _Kontrast(LazyGroup):
-    """The commands, with one sentence for each mistake of their user."""
+    """The group of all commands, which prints one sentence for each mistake of its user."""
 
     def main(self, *args: Any, **extra: Any) -> NoReturn:  # noqa: ANN401 (click's own)
         """Run a command and exit. Print one sentence for a mistake of its user."""
@@ -93,11 +94,11 @@ class _Kontrast(LazyGroup):
         except click.Abort:
             code = INTERRUPTED
         if threading.current_thread() is threading.main_thread():
-            leave_at_ctrl_c()  # the interpreter's end would show it as a failure
+            leave_at_ctrl_c()  # Ctrl-C during the interpreter's end would look like a failure
         sys.exit(int(code or ExitCode.OK))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the command line. Without any, ask for help. Reject an argument that no file or row can hold."""
+        """Parse the command line. Print help for an empty one. Reject arguments that no file or row can hold."""
         for argument in args:
             try:
                 argument.encode()
@@ -116,7 +117,7 @@ def _sentence(error: click.UsageError | ConfigError) -> str:
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    import importlib.metadata  # its import takes as long as click's, so only this command pays
+    import importlib.metadata  # its import takes as long as click's, so only --version pays
 
     try:
         print_line(f"kontrast {importlib.metadata.version('kontrast')}")

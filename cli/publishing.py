@@ -15,7 +15,7 @@ from wording.times import exact_moment
 
 
 def publish(history: History, publication: Publication, stop: threading.Event) -> bool:
-    """Publish everything until stopped. Return False without any znode of a cluster."""
+    """Publish the history until its end or `stop`. Return False if it has no znode of a cluster."""
     with _progress(history, publication) as show:
         has_znodes = publication.run(history.records(), show)
     for note in history.files.notes:
@@ -29,7 +29,7 @@ def publish(history: History, publication: Publication, stop: threading.Event) -
 
 @contextmanager
 def _progress(history: History, publication: Publication) -> Iterator[Callable[[], None]]:
-    """Yield a bar on standard error with the moment that is published, if a person sees it."""
+    """Yield the update of a bar with the published moment, which is drawn only if a person sees standard error."""
     if not sys.stderr.isatty():
         yield lambda: None
         return

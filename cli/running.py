@@ -24,16 +24,16 @@ from streaming.errors import StalledError, StreamError
 from streaming.processes import descendants, kill
 from streaming.scratch import NoScratchError
 
-Part = Callable[[threading.Event], int | None]  # runs until its end or the event, and returns an exit code, else OK
+Part = Callable[[threading.Event], int | None]  # runs until its end or the event, and returns an exit code, None for OK
 
 _LOG = logging.getLogger("kontrast.cli.running")
 
-# A signal just before the main thread sleeps does not wake it. Python runs its handler at the next wake-up, so there
-# must be one.
+# A signal just before the main thread sleeps does not wake the thread. Python runs the handler at the next wake-up, so
+# the thread must wake up at intervals.
 _WAKE_EVERY_SECONDS = 0.2
 
-# glibc opens a heap for a thread that finds the others in use, and a heap keeps freed memory. A watcher starts threads
-# with each session. Within half an hour of a soak, free memory in its heaps grew from 4 to 14 MB beside 11 MB in use.
+# glibc opens another heap for a thread if all heaps are in use, and each heap keeps freed memory. A watcher starts
+# threads with each session, so within half an hour of a soak test, free memory in its heaps grew from 4 to 14 MB.
 _MOST_HEAPS = 2
 _M_ARENA_MAX = -8  # malloc.h
 
@@ -57,7 +57,7 @@ class StoppedError(Exception):
 
 
 class _Ended(NamedTuple):
-    """A part's end. Without a code it was stopped before it had done its work."""
+    """A part's end. Without a code, the part was stopped before it had done its work."""
 
     name: str
     code: int | None
@@ -73,11 +73,11 @@ def run_until_stopped(
     ready: Readiness = MappingProxyType({}),
     finish_within_seconds: float = math.inf,
 ) -> int:
-    """Run all parts. A failed part is reported and leaves the others running. Companions end with them.
+    """Run all parts. A failed part is reported, and the other parts go on. The parts in `beside` end with them.
 
-    Of a service, `ready` has a question for each part whose work makes it ready, for its manager. The first SIGINT or
-    SIGTERM asks every part to finish. The second, or a timeout, ends this process and all below it. Call it from the
-    main thread, so that no library of a part takes the signals over.
+    `ready` makes the process a service. It has a question for each part that must work before the manager hears that
+    the service is ready. The first SIGINT or SIGTERM asks every part to finish. The second, or a timeout, ends this
+    process and its children. Call this from the main thread, so that no library of a part takes the signals over.
     """
     # A signal handler may call SimpleQueue.put, but not Event.set, because the interrupted thread can hold the event's
     # lock.

@@ -26,12 +26,12 @@ class Page(NamedTuple):
 
 
 def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> Page | None:
-    """Return the address of a process with these settings, if it is fixed."""
+    """Return the address of the pages of a process with these settings, if the port is fixed."""
     listen = str(layer[key].value) if key in layer else default
     try:
         listening = None if listen is None else Listening(listen=listen)
     except ListeningError:
-        return None  # the process itself refuses to start with it
+        return None  # the process itself refuses such an address at its start
     if listening is None or listening.port == 0:
         return None
     scheme = "https" if f"{prefix}tls_certificate_file" in layer else "http"
@@ -41,7 +41,7 @@ def page_of(layer: Layer, key: str, prefix: str, default: str | None = None) -> 
 
 
 def ask_page(page: Page, path: str) -> str | OSError:
-    """Return the text of the page, or its error. The request has no login, because it checks no certificate."""
+    """Return the text of the page, or its error. The request has no login, because it does not check certificates."""
     unchecked = ssl.create_default_context()
     unchecked.check_hostname, unchecked.verify_mode = False, ssl.CERT_NONE
     handlers = urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=unchecked)

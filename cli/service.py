@@ -1,4 +1,4 @@
-"""Reports to a service's manager, systemd or `kontrast up`, that the service is ready, alive or stopping.
+"""Report to the manager of a service, systemd or `kontrast up`, that the service is ready, alive or stopping.
 
 The protocol is sd_notify(3), a datagram to the socket that `NOTIFY_SOCKET` names. Without that variable, `notify` does
 not send.
@@ -30,7 +30,7 @@ Readiness = Mapping[str, Callable[[], bool]]
 
 
 class StopRequest(threading.Event):
-    """Request that a part stops. It records the part's last look, because a part that hangs does not look."""
+    """Request that a part stops. It records when the part last looked, because a part that hangs does not look."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,16 +42,16 @@ class StopRequest(threading.Event):
         return super().is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait as an event does. A part that waits for its end counts as alive."""
+        """Wait for the stop as for any event. A part that waits counts as alive."""
         self.looked_at = float("inf") if timeout is None else max(self.looked_at, time.monotonic() + timeout)
         return super().wait(timeout)
 
 
 class Service:
-    """Parts of a process, and the reports to their manager.
+    """Parts of a process, and the reports to the process's manager.
 
     The process is ready once each part with an entry in `ready` works, and alive while each part looks whether to stop.
-    Without entries it is no service, and sends no reports.
+    Without entries the process is no service, so it sends no reports.
     """
 
     def __init__(self, ready: Readiness, stops: Mapping[str, StopRequest]) -> None:

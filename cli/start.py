@@ -1,6 +1,6 @@
-"""Start of the `kontrast` command, with a Ctrl-C that ends it in order during imports and at its end.
+"""Start of the `kontrast` command, which Ctrl-C ends without a traceback, even during imports and at the end.
 
-Imports before the handler is set are not protected.
+This module's own imports run before the handler is set, so they are not protected.
 """
 
 from cli.interrupts import leave_at_ctrl_c

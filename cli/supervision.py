@@ -1,4 +1,4 @@
-"""Supervisor of child processes as services, with restarts, one log, and an orderly end.
+"""Supervisor of child processes, which restarts them, joins their logs, and ends them one after the other.
 
 One thread starts the children and looks at each in turn, because the kernel ends a child with the thread that started
 it. Children report to their supervisor as they would to systemd (`cli.service`). Decision 42 lists the libraries that
@@ -28,14 +28,14 @@ _LOOK_SECONDS: Final = 0.2
 _READ_BYTES: Final = 64 * 1024
 _FIRST_PAUSE_SECONDS = 1.0
 _LONGEST_PAUSE_SECONDS = 30.0
-_STEADY_SECONDS = 60.0  # of readiness, after which the next pause is the first again
+_STEADY_SECONDS = 60.0  # after so long in a ready state, a child's next pause is as short as its first
 # A child that has been ready reports four times in this time.
 _SILENT_SECONDS = 120.0
-# The job ends behind its batch, and after 30 s without it, whatever the size of the cluster. watch and serve take one
-# second. Together they stay below TimeoutStopSec of the unit.
+# The job ends after its batch, or after 30 s without waiting for it. watch and serve take a second. Their sum must stay
+# below TimeoutStopSec of the systemd unit.
 _END_SECONDS = 45.0
 
-# A child that is still starting has no handler of the signal yet, or has done no work that it could finish.
+# SIGTERM also ends a child as asked that is still starting, because it has no handler of the signal yet.
 _ENDED_AS_ASKED: Final = (ExitCode.OK, -signal.SIGTERM, 128 + signal.SIGTERM)
 
 Show = Callable[[str, bytes], None]
@@ -47,7 +47,7 @@ class SupervisedChild:
     def __init__(self, name: str, command: Sequence[str], environment: Mapping[str, str], directory: Path) -> None:
         self.name = name
         self.is_ready = self.was_ready = False
-        self.start_at = 0.0  # by the monotonic clock, the earliest start of the process
+        self.start_at = 0.0  # earliest next start of the process, by the monotonic clock
         self._pause_seconds = _FIRST_PAUSE_SECONDS
         self._heard_at = self._ready_at = 0.0
         address = directory / name
@@ -56,7 +56,7 @@ class SupervisedChild:
             self.reports.bind(str(address))
         except OSError as error:
             self.reports.close()
-            # An address of a socket has at most 107 bytes.
+            # A socket's address has at most 107 bytes, so a long directory name is the likely reason.
             what = f"no socket can be made in {directory}: {error}. Set TMPDIR to a directory with a shorter name"
             raise NoScratchError(error.errno, what) from error
         told = {SOCKET_VARIABLE: str(address), WATCHDOG_VARIABLE: str(int(_SILENT_SECONDS * 1e6))}
@@ -75,7 +75,7 @@ class SupervisedChild:
         self._heard_at = time.monotonic()
 
     def ended(self) -> None:
-        """Note the end of the process and the time of its next start. Kill the rest of its group."""
+        """Note the end of the process and the time of its next start. Kill the other processes of its group."""
         self.process.kill()
         if self.is_ready and time.monotonic() - self._ready_at >= _STEADY_SECONDS:
             self._pause_seconds = _FIRST_PAUSE_SECONDS
@@ -109,15 +109,15 @@ class SupervisedChild:
                     yield self.rest()
 
     def rest(self) -> bytes:
-        """Return the line that has no end yet."""
+        """Return the text after the last newline."""
         rest, self._unfinished = self._unfinished, b""
         return rest
 
 
 class Supervisor:
-    """Children in the order in which they end. `show` gets each line that one of them writes.
+    """Supervisor of children, in the order in which they end. `show` gets each line that a child writes.
 
-    `exit_code` is for the process, once `run` has returned.
+    After `run`, `exit_code` is the exit code of the whole process.
     """
 
     def __init__(self, commands: Mapping[str, Sequence[str]], environment: Mapping[str, str], show: Show) -> None:
@@ -183,7 +183,7 @@ class Supervisor:
         )
 
     def _take(self, selector: selectors.BaseSelector) -> None:
-        """Take reports and lines as they come, for a moment."""
+        """Take the children's reports and lines of output, as they come within a moment."""
         for key, _ in selector.select(_LOOK_SECONDS):
             key.data()
         if self.is_ready and not self._is_told:
@@ -195,7 +195,7 @@ class Supervisor:
             self._show(child.name, line)
 
     def _close_output(self, child: SupervisedChild, selector: selectors.BaseSelector) -> None:
-        """Pass on the rest. A process that has left the child's group may have the other end open."""
+        """Pass on the rest of the output. Do not wait for its end, because other processes may hold it open."""
         self._pass_on(child)
         if rest := child.rest():
             self._show(child.name, rest)
@@ -223,7 +223,7 @@ class Supervisor:
 
 
 def _how(status: int) -> str:
-    """Return the way in which a process ended, as a verb."""
+    """Return the way in which a process ended, as a predicate."""
     if status >= 0:
         return f"ended with exit code {status}"
     with suppress(ValueError):

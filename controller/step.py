@@ -1,6 +1,6 @@
 """Entrance to the replica: `step` applies one record, by the handler of its kind and its znode's place.
 
-`docs/explanation/architecture.md` has the rooms behind it.
+`docs/explanation/architecture.md` describes the rooms that the handlers are in.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ from controller.transaction.transaction import Transaction
 from controller.watch import complete_read, ensemble, generations, loaded_states
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
-_EVENTS_FOR_EACH_RECORD: Final = 256  # in flight. Judging one takes 2 to 5 µs: at most a millisecond for each record
+_EVENTS_FOR_EACH_RECORD: Final = 256  # in flight. To judge one takes 2 to 5 µs, so a record takes up to a millisecond
 _NODE: Final = RecordKind.NODE
-_DISCONNECTED: Final = ("suspended", "lost")  # the states of the forwarder's session in which it is blind
+_DISCONNECTED: Final = ("suspended", "lost")  # the states of its session in which the forwarder is blind
 
 
 def step(context: Context, record: Record) -> Outcome:
@@ -72,7 +72,7 @@ def steps(
 ) -> Outcome:
     """Apply records one after the other, as `step` does. Records of partition states share transactions.
 
-    A caller can do without rows of partitions (`shows_partitions`), or of transitions and requests (`shows_steps`).
+    `shows_partitions` is whether the caller needs rows of partitions, `shows_steps` those of transitions and requests.
     """
     effects: list[Row] = []
     begin = 0
@@ -89,7 +89,7 @@ def steps(
 
 
 def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
-    """Return the index after this batch of state records. Any other record has its own transaction."""
+    """Return the index after the batch of state records that begins here. Any other record is a batch of its own."""
     end, most = begin, min(len(records), begin + _STATES_IN_A_TRANSACTION)
     while end < most and records[end].kind is _NODE and records[end].path.endswith("/state"):
         end += 1
@@ -97,7 +97,7 @@ def _end_of_transaction(records: Sequence[Record], begin: int) -> int:
 
 
 def _in_one_transaction(context: Context, records: Sequence[Record], shown: RowKinds = EVERY_CHANGE) -> Outcome:
-    """Apply the records as if each had its own transaction, at the fixed cost of one."""
+    """Apply the records as if each had its own transaction, but at the fixed cost of a single transaction."""
     tx: Transaction | None = None
     effects: list[Row] = []
     position = context.header.position
@@ -128,7 +128,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
     header = tx.header
     header.feed.forgotten = False
     if _lacks_records_before(record, last):
-        # Their content is not known, which prevents conclusions until the next complete read.
+        # The content of lost records is not known, which prevents conclusions until the next complete read.
         header.enter(BOOTSTRAPPING)
         header.feed.lacks_records = True
         tx.state.count(tx.state.happened.divergences, "records_missing")
@@ -152,7 +152,8 @@ def _run_timers(tx: Transaction, record: Record) -> None:
     header = tx.header
     if header.phase is not FOLLOWING:
         return
-    # A storm of thousands of deletions is judged at each heartbeat and each n-th record, as dear as 256 events at each.
+    # During a storm of thousands of deletions, events are judged only at each heartbeat and each n-th record, so that a
+    # record costs on average no more than with 256 events.
     every = 1 + len(header.events) // _EVENTS_FOR_EACH_RECORD
     if header.events and (record.seq % every == 0 or record.kind is RecordKind.HEARTBEAT):
         shown_by_time.judge(tx)
@@ -257,7 +258,7 @@ def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
 
 
 def _controller_removed(tx: Transaction, _: ZnodePath) -> None:
-    controlled_shutdown.session_ended(tx, tx.header.controller)  # its broker's znode goes with it
+    controlled_shutdown.session_ended(tx, tx.header.controller)  # because the registration of its broker goes with it
     controller_change.controller_removed(tx)
 
 

@@ -1,8 +1,8 @@
-"""Builder of Kontrast's bill of materials and the licences of its third parties in `dist/`.
+"""Builder of Kontrast's bill of materials and of its third parties' licences in `dist/`.
 
-Run it by `make dist`. The packages are the pins of `requirements/run.txt`, or of the files that are named, by
-cyclonedx-py. Their licences come from pip-licenses, which reads the installed packages. The jars are those of
-`artifacts.lock` and `artifacts.licences`. The files are the same for the same pins, byte for byte.
+Run it by `make dist`. cyclonedx-py lists the packages from the pins of `requirements/run.txt`, or of other given files.
+pip-licenses reads their licences from the installed packages. The jars come from `artifacts.lock` and
+`artifacts.licences`. Equal pins give equal files, byte for byte.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def installed_licences(pins: str) -> Sequence[Mapping[str, str]]:
 
 
 def bill_of_materials(pins: str, packages: Sequence[Mapping[str, str]]) -> str:
-    """Return the bill in CycloneDX's JSON, which its schema accepts."""
+    """Return the bill of materials in CycloneDX's JSON, which is valid by CycloneDX's schema."""
     options = ("--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible")
     bill = Bom.from_json(json.loads(_run("cyclonedx_py", "requirements", "-", *options, read=pins)))
     licences = {(canonicalize_name(each["Name"]), each["Version"]): each["License"] for each in packages}
@@ -127,7 +127,7 @@ def _texts_in(jar: Path) -> list[str]:
 
 
 def _run(module: str, *arguments: str, read: str = "") -> str:
-    # cyclonedx-py warns that a requirements file has no graph of dependencies.
+    # Ignore cyclonedx-py's warning that a requirements file has no graph of dependencies.
     command = [sys.executable, "-W", "ignore::UserWarning", "-m", module, *arguments]
     return subprocess.run(command, input=read, stdout=subprocess.PIPE, check=True, text=True).stdout
 

@@ -1,6 +1,6 @@
-"""Builder of the files for spark-submit in `dist/`: code for --py-files, the program, and the list for --jars.
+"""Builder of the files for spark-submit in `dist/`: code for --py-files, the programs, and the list for --jars.
 
-Run it by `make dist`. Standard library only. Equal code gives an equal archive, byte for byte.
+Run it by `make dist`. It needs only the standard library. Equal code gives an equal archive, byte for byte.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Start of a container: `kontrast`, or Spark's driver or executor if Spark on Kubernetes asks for one.
 
 Spark names the role in the first argument and describes an executor in the environment, so that one image serves the
-chart's Deployments and its SparkApplication. Standard library only.
+chart's Deployments and its SparkApplication. It needs only the standard library.
 """
 
 from __future__ import annotations

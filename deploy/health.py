@@ -1,4 +1,4 @@
-"""Health check of the image: whether `serve` or `watch` answers at its usual port.
+"""Health check of the image, which asks whether `serve` or `watch` answers at its usual port.
 
 A login or a certificate does not matter, because any answer shows that the process works. A container of `stream` alone
 has no port, so its health check is disabled.

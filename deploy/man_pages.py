@@ -18,7 +18,7 @@ from cli.main import main  # noqa: E402 (needs the path above)
 
 
 def pages(command: click.Command, parent: click.Context | None, version: str, day: str) -> Iterator[tuple[str, str]]:
-    """Yield the file name and the text of a command's page, and of those below it."""
+    """Yield the file name and the text of a command's page, and of the pages of its subcommands."""
     context = click.Context(command, info_name=command.name, parent=parent)
     text = generate_man_page(context, version=version, date=day)
     if command.epilog:

@@ -1,6 +1,6 @@
 """Builder of a release in `dist/kontrast-VERSION/`, from the newest commit. Run it by `make release`.
 
-The version and the changelog's section are written into an export of the commit. The checkout keeps its own. Equal
+The version and the changelog's section are written into an export of the commit, so the checkout does not change. Equal
 commits give equal files, byte for byte.
 """
 
@@ -25,7 +25,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 _URL = re.compile(r"https://[\w.:/~-]+")
 _UNRELEASED = re.compile(r"^## Unreleased\n\n(?P<changes>.+?)(?=^## |\Z)", re.MULTILINE | re.DOTALL)
 _WITH_VERSION = {"pyproject.toml": 'version = "{}"', "deploy/helm/kontrast/Chart.yaml": "ersion: {}"}
-# Forges of git show files and issues below the address of a repository.
+# Git forges show files and issues below the address of a repository.
 _URLS = """
 [project.urls]
 Homepage = "{0}"
@@ -46,9 +46,9 @@ _STEPS = (
 
 
 def make(version: str, directory: Path, home_url: str = "") -> Iterable[Path]:
-    """Make the release of the newest commit in this directory, which it empties. Raise CalledProcessError.
+    """Make the release of the newest commit in this directory, which is emptied before. Raise CalledProcessError.
 
-    Its metadata names `home_url`, the public address of the repository, if there is one.
+    The release's metadata names `home_url`, the public address of the repository, if one is given.
     """
     committed_seconds = int(_git("log", "-1", "--format=%ct"))
     with TemporaryDirectory() as scratch:
@@ -68,7 +68,7 @@ def make(version: str, directory: Path, home_url: str = "") -> Iterable[Path]:
         dist = export / "dist"
         man_pages = {path: f"man1/{path.name}" for path in (export / "man").iterdir()}
         _pack(dist / f"kontrast-man-{version}.tgz", man_pages, committed_seconds)
-        # As `helm package` would, with the files behind its links.
+        # Pack the chart as `helm package` would, with the files that its links point to.
         chart = {path: path.relative_to(export / _CHART) for path in _files_below(export / _CHART)}
         packed = {path: f"kontrast/{name}" for path, name in chart.items() if name.parts[0] != "tests"}
         _pack(dist / f"kontrast-chart-{version}.tgz", packed, committed_seconds)
@@ -82,7 +82,7 @@ def make(version: str, directory: Path, home_url: str = "") -> Iterable[Path]:
 
 
 def _write_version(export: Path, version: str, day: datetime) -> str:
-    """Write the version where it belongs, and return the changelog's section."""
+    """Write the version into each file that has it and into the changelog. Return the changelog's section."""
     (current,) = re.findall(r'^version = "(.+)"$', (export / "pyproject.toml").read_text("utf-8"), re.MULTILINE)
     for name, place in _WITH_VERSION.items():
         text = (export / name).read_text(encoding="utf-8")
@@ -122,7 +122,7 @@ def _pack(archive: Path, files: Mapping[Path, str], seconds: int) -> None:
 
 
 def _files_below(directory: Path) -> Iterable[Path]:
-    for path in directory.iterdir():  # rglob does not follow the link to the boards
+    for path in directory.iterdir():  # because rglob does not follow the link to the boards
         yield from _files_below(path) if path.is_dir() else (path,)
 
 

@@ -101,7 +101,7 @@ elections before 2.4, kafka-configs.sh before 2.5, kafka-reassign-partitions.sh 
 
 
 def alerts_page() -> str:
-    """Return the page. The runbook of a kind has its steps, so the tables do without them."""
+    """Return the page. Its tables leave out the steps of a kind, because the runbook has them."""
     return "\n".join([_HEAD, *(_table(section, kinds) for section, kinds in SECTIONS.items())])
 
 

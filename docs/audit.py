@@ -1,7 +1,7 @@
-"""Audits the pins of `requirements/*.txt` by what the package index says of them: `make audit`.
+"""Audit the pins of `requirements/*.txt` against the package index. `make audit` runs it.
 
-Fails for a pinned file that was yanked or withdrawn and for a known vulnerability. The index is the one that pip is
-configured with; one that cannot be reached, or that does not publish something, is no failure and is said.
+A pinned file that was yanked or withdrawn, or that has a known vulnerability, is a failure. The index is the one of
+pip's configuration. If it cannot be reached, or does not publish a fact, the audit prints that, but does not fail.
 `--write-days` renews the days in `pins.md`.
 """
 
@@ -23,11 +23,11 @@ import pins
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
-from pip._internal.models.index import PyPI  # pip's default, which it publishes nowhere else
+from pip._internal.models.index import PyPI  # pip's default index, which pip publishes nowhere else
 
 _AT_ONCE = 16
 _TIMEOUT_SECONDS = 8.0
-_MOST_FAILURES = 3  # behind which the index counts as out of reach
+_MOST_FAILURES = 3  # after so many failures the index counts as out of reach
 _SIMPLE_JSON = "application/vnd.pypi.simple.v1+json"
 _OLDEST_PYTHON = "3.10"
 _TOOLS = ("pip", "setuptools")
@@ -35,7 +35,7 @@ _MEND = "give pyproject.toml or requirements/tools.in another bound, then `make 
 
 
 class NotOfferedError(Exception):
-    """Answer that the index lacks, at least now."""
+    """The index does not have the page, or does not answer now."""
 
 
 class UnknownError(NotOfferedError):
@@ -43,7 +43,7 @@ class UnknownError(NotOfferedError):
 
 
 class Answer(NamedTuple):
-    """Facts of the index about a pin. None is unknown."""
+    """The index's facts about a pin. None means that the index did not tell them."""
 
     files: Sequence[Mapping[str, Any]] | None
     vulnerabilities: Sequence[Mapping[str, Any]] | None
@@ -72,7 +72,7 @@ class Index:
     def _files(self, pin: pins.Pin) -> Sequence[Mapping[str, Any]] | None:
         try:
             return list(self._get(f"{self._pages}/{pin.name}/").get("files", []))
-        except UnknownError:  # so is a project that was removed, perhaps as malicious
+        except UnknownError:  # a removed project also has no page, perhaps because it was malicious
             return []
         except NotOfferedError:
             return None
@@ -133,7 +133,7 @@ def problems(pin: pins.Pin, pinned: frozenset[str], answer: Answer) -> list[str]
 
 
 def outdated(pin: pins.Pin, answer: Answer) -> str | None:
-    """Return the reason why a tool of the environment is not current."""
+    """Return the reason why a tool of the environment is not current, None if it is."""
     newest = max(filter(None, map(_release, answer.files or ())), default=Version(pin.version))
     if newest > Version(pin.version):
         return f"{pin.name} {newest} is out and {pin.version} is pinned: `make lock` takes it"
@@ -143,7 +143,7 @@ def outdated(pin: pins.Pin, answer: Answer) -> str | None:
 
 
 def _release(file: Mapping[str, Any]) -> Version | None:
-    """Return the version of a wheel that the oldest Python can install and that is no pre-release."""
+    """Return the version of a wheel, None for a pre-release or a wheel that the oldest Python cannot install."""
     try:
         version = parse_wheel_filename(str(file["filename"]))[1]
     except InvalidWheelFilename:
@@ -153,7 +153,7 @@ def _release(file: Mapping[str, Any]) -> Version | None:
 
 
 def renewed(answers: Mapping[pins.Pin, Answer]) -> dict[pins.Pin, pins.Audited]:
-    """Return the page's days, with today's for all pins in the index's answers."""
+    """Return the days of each pin's audit, with today for every fact that the index gave."""
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     listed = pins.listed()
     return {
@@ -165,7 +165,7 @@ def renewed(answers: Mapping[pins.Pin, Answer]) -> dict[pins.Pin, pins.Audited]:
 
 
 def main() -> int:
-    """Print faults, unaudited pins and audited ones. Return 1 if a pin has a fault."""
+    """Print faults, and how many pins were audited. Return 1 if a pin has a fault."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--write-days", action="store_true", help="renew the days in docs/reference/pins.md")
     given = arguments.parse_args()

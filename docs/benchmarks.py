@@ -58,7 +58,7 @@ Run = Mapping[str, Any]
 
 
 def rows(run: Run) -> Iterator[tuple[str, float, float]]:
-    """Yield figure, and its medians on the base and on the later checkout. A run may lack some, as takeovers."""
+    """Yield each figure with its medians on the base and on the later checkout. A run may lack some figures."""
     for figure in _SHOWN[run["benchmark"]]:
         names = (figure, f"{run['options'][0]}: {figure}")
         for name in names:
@@ -103,7 +103,7 @@ def page(before: str) -> str:
 
 
 def picture() -> str:
-    """Return a bar for each figure, the figure after the change as a share of the one before it."""
+    """Return a picture with a bar for each figure, which is its value after the change as a share of the one before."""
     shown = [(subject(run), *row) for run in measured() for row in rows(run)]
     drawing = Drawing(_WIDTH, _ROW * (len(shown) + 2))
     drawing.text(8, _ROW, "after / before: shorter is faster, the line is no change", bold=True)
@@ -118,7 +118,7 @@ def picture() -> str:
 
 
 def main() -> None:
-    """Write both."""
+    """Write the page and the picture."""
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PICTURE.write_text(picture(), encoding="utf-8")
 

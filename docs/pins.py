@@ -1,6 +1,6 @@
 """Writer of `reference/pins.md`, with the reason and last audit of every pin in `requirements/*.txt`.
 
-`docs/audit.py` finds the days. A day belongs to one version. The reasons come from decision 4.
+`docs/audit.py` finds the days, which belong to one version of a package. The reasons come from decision 4.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def listed() -> dict[Pin, Audited]:
 
 
 def page(audited: Mapping[Pin, Audited]) -> str:
-    """Return the page with these days."""
+    """Return the page with these days of audits."""
     return _HEAD + "".join(f"{row}\n" for row in _rows(audited, _reasons()))
 
 

@@ -1,6 +1,6 @@
 """Fill `how-to/after-an-incident.md` with the output of its commands, and draw `postmortem.svg`.
 
-`make docs` runs it. The page contains the text. This program replaces the output below each `$ kontrast`.
+`make docs` runs it. People write the page's text, and this program replaces the output below each `$ kontrast`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ PAGE = Path(__file__).parent / "how-to" / "after-an-incident.md"
 PICTURE = Path(__file__).with_name("postmortem.svg")
 _BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n]*)\n.*?```", re.DOTALL)
 _SVG = re.compile(r"<svg.*</svg>", re.DOTALL)
-_COPY, _HTML = "copy", "postmortem.html"  # as the page's commands name them
+_COPY, _HTML = "copy", "postmortem.html"  # names in the page's commands
 
 
 def filled(page: str) -> tuple[str, str]:
-    """Return the page with the output of its commands, and the picture of the last one."""
+    """Return the page with the output of its commands, and the picture of the last command."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         (directory / _COPY).symlink_to(zk_data(directory / "recording"), target_is_directory=True)

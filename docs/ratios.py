@@ -1,7 +1,7 @@
 """Fill the table of ratios in `reference/benchmarks.md` and draw `ratios.svg`, from `ratios.json`. `make docs` runs it.
 
-`make bench-streaming BENCH_ARGS='--partitions 200000 --ratios docs/ratios.json'` and the same of `bench-questions` add
-the ratios of a commit. Each ratio is of one run, so runs of different machines can be compared.
+`make bench-streaming BENCH_ARGS='--partitions 200000 --ratios docs/ratios.json'`, and `make bench-questions` with the
+same arguments, add the ratios of a commit. Both values of a ratio are of one run, so machines do not matter.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def page(before: str) -> str:
 
 
 def picture() -> str:
-    """Return a panel for each ratio, with a point for each run, so that a loss of speed shows at its commit."""
+    """Return a picture with a panel for each ratio and a point for each run, so that a slower commit can be seen."""
     found: dict[str, list[tuple[str, float]]] = {}
     for run in runs():
         for name, (value, _) in run["ratios"].items():
@@ -69,7 +69,7 @@ def picture() -> str:
 
 
 def main() -> None:
-    """Write both."""
+    """Write the page and the picture."""
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PICTURE.write_text(picture(), encoding="utf-8")
 

@@ -1,6 +1,6 @@
 """Print `reference/receivers.md`, the message of each receiver in `deploy/alertmanager/` for a recorded incident.
 
-`make docs` runs it. amtool renders the messages, and the alerts are those that `kontrast serve` sends.
+`make docs` runs it. amtool renders the messages from the alerts that `kontrast serve` would send.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fill the tables of growth in `reference/benchmarks.md` and draw `scale.svg`, from `scale.json`. `make docs` runs it.
 
-`make bench-streaming BENCH_ARGS='--partitions 20000 --out docs/scale.json'` measures a size and puts it into the file.
+`make bench-streaming BENCH_ARGS='--partitions 20000 --out docs/scale.json'` measures one size and adds it to the file.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Measured(NamedTuple):
         return value
 
     def most(self, part: str) -> float:
-        """Return a size in megabytes, the larger one of both moments."""
+        """Return a part's memory in megabytes, the larger one of its two measurements."""
         return max(self.figure(f"{part}, when ready"), self.figure(f"{part}, at the end"))
 
     def megabytes(self, part: str) -> float:
@@ -152,7 +152,7 @@ def _shown(number: float) -> str:
 
 
 def picture() -> str:
-    """Return a panel for each figure, over the number of partitions, both logarithmic."""
+    """Return a picture with a panel for each figure over the number of partitions, on logarithmic axes."""
     rows = -(-len(_PANELS) // _COLUMNS)
     drawing = Drawing(_COLUMNS * _PANEL.width, rows * _PANEL.height)
     kinds = [[each for each in runs() if (each.clusters > 1) == is_fleet] for is_fleet in (False, True)]
@@ -190,7 +190,7 @@ def _draw(drawing: Drawing, area: Area, title: str, kinds: Sequence[Sequence[Mea
 
 
 def main() -> None:
-    """Write both."""
+    """Write the page and the picture."""
     PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     PICTURE.write_text(picture(), encoding="utf-8")
 

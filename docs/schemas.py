@@ -45,7 +45,7 @@ def schema_of(output: str) -> dict[str, Any]:
     for definition in definitions.values():
         definition["description"] = inspect.cleandoc(definition.get("description", ""))
         if "v" in definition.get("properties", {}):
-            definition["required"].insert(1, "v")  # has a default that is always written
+            definition["required"].insert(1, "v")  # the field has a default, but is always written
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"A row of the output {output}",

@@ -1,4 +1,4 @@
-"""Hooks of mkdocs for the navigation of runbooks and decisions, and for links that leave `docs/`.
+"""Hooks of mkdocs, which add runbooks and decisions to the navigation, and change links that leave `docs/`.
 
 `make docs-site` runs them. The repository has no address of its own, so a link to a file outside of `docs/`, or to a
 folder, becomes the file's path. A link to a file that does not exist fails the build.
@@ -16,7 +16,7 @@ _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>
 
 
 def on_config(config: Any) -> Any:  # noqa: ANN401 (mkdocs' own object)
-    """Add every runbook and decision to the navigation, and to each section the pages that it does not name."""
+    """Add every runbook and decision to the navigation, and to each section the pages of its folder that it lacks."""
     for section in config["nav"]:
         for pages in section.values():
             if isinstance(pages, list):

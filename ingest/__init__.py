@@ -1,4 +1,4 @@
 """Observe ZooKeeper, order the observations and forward them.
 
-Never interpret them, and never write to the watched ensemble.
+The ingest never interprets observations, and never writes to the watched ensemble.
 """

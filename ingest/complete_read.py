@@ -1,8 +1,8 @@
-"""Complete read of every recorded znode in few requests, a sweep of them all, and a search for other Kafka chroots.
+"""Complete read of every recorded znode in few requests, a sweep of all znodes, and a search for other Kafka chroots.
 
 The sweep reads a slice per heartbeat, because a server sends no event of a znode that an ACL hides from the session.
-The value that was published stays until the next write or connection, and the sweep shows sooner that it may not be
-read, or was changed meanwhile.
+Without the sweep, the published value of such a znode would stay until the next write or connection, although it was
+hidden or changed meanwhile.
 """
 
 from __future__ import annotations
@@ -49,17 +49,17 @@ _LOOK_AT_ADDRESS_SECONDS = 0.5  # a session begins within 10 ms on loopback, and
 _CHECK = "Check that it runs and that the address is right"
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
 _TOPIC_DECODER: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict[str, Any])
-_NODE = RecordKind.NODE  # to find a member in its enum takes Python 3.11 0.2 µs
+_NODE = RecordKind.NODE  # because Python 3.11 takes 0.2 µs to find a member in its enum
 
-# The parents of which a child has a topic's name.
+# The parents whose children are named after topics.
 _BY_TOPIC = (TOPICS, "/config/topics", "/admin/delete_topics")
 
-# The znodes of every Kafka cluster below its chroot from its first start on (0.10 to 3.9), this and one of these.
+# From its first start on (0.10 to 3.9) every Kafka cluster has the first znode and one of the others below its chroot.
 _KAFKAS_CHILD = "brokers"
 _KAFKAS_CHILDREN = frozenset({"admin", "config", "controller_epoch"})
 _ZOOKEEPERS_OWN = "/zookeeper"
-_LONGEST_CHROOT = 4  # levels that are looked at, the root among them
-_CHROOTS_LOOKED_AT = 2_000  # of each level
+_LONGEST_CHROOT = 4  # the number of levels that are searched, with the root
+_CHROOTS_LOOKED_AT = 2_000  # on each level
 
 
 def read_everything(
@@ -92,7 +92,7 @@ def read_everything(
 
 
 def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
-    """Warn that Kafka cannot read this list, though this client can. ZooKeeper does not report it."""
+    """Warn that Kafka cannot read this list, although this client can, because ZooKeeper does not report it."""
     size_bytes = sum(4 + len(name.encode()) for name in names)
     if size_bytes > _JUTE_MAXBUFFER_BYTES:
         _LOG.error(
@@ -180,7 +180,7 @@ def read_once(
 ) -> CompleteRead:
     """Read a cluster once, over a session without watches. Return an empty result if asked to stop.
 
-    Read all topics or `only_topics`. If one of these has no id, another topic is read with them, because it shows
+    Read all topics or `only_topics`. If one of `only_topics` has no id, another topic is read too, because it shows
     whether topics have ids here. Retry after a lost connection. Raise IngestError if ZooKeeper is unreachable or
     unreadable.
     """
@@ -277,9 +277,9 @@ def wait_for_connection(
     stop: threading.Event,
     warn_every_seconds: float = float("inf"),
 ) -> None:
-    """Wait until the session begins, its first state, or until asked to stop. Raise IngestError, UnreachableError.
+    """Wait until the session begins, which is its first state, or until asked to stop. Raise UnreachableError.
 
-    A wait of more than two seconds is logged, and again at this interval.
+    Raise IngestError for a refused login. A wait of more than two seconds is logged, and again at this interval.
     """
     began = time.monotonic()
     warn_at, deadline = began + _FIRST_WARNING_SECONDS, began + config.connect_timeout_seconds

@@ -54,7 +54,7 @@ _SMALLEST = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZooKeeperConfig:
-    """Settings of a session on a cluster's ZooKeeper. Raise IngestError for impossible ones.
+    """Settings of a session on a cluster's ZooKeeper. Raise IngestError for impossible settings.
 
     `zookeeper` is HOST:PORT[,HOST:PORT…][/chroot]. A request reads at most `multi_read_paths` znodes, all reads
     together at most `read_budget_znodes_per_second` (None is unlimited). A question gives up after
@@ -124,7 +124,7 @@ class ZooKeeperConfig:
 
     @property
     def servers(self) -> str:
-        """HOST:PORT[,HOST:PORT…] of the watched ensemble."""
+        """Return HOST:PORT[,HOST:PORT…] of the watched ensemble."""
         return self._zookeeper_part("servers")
 
     @property
@@ -140,14 +140,13 @@ class ZooKeeperConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IngestConfig(ZooKeeperConfig):
-    """Settings of one cluster's forwarder. Raise IngestError for impossible ones.
+    """Settings of one cluster's forwarder. Raise IngestError for impossible settings.
 
     The forwarder reads events within `coalesce_ms` together. After a lost connection it reads everything again after a
-    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. In `sweep_seconds`
-    it reads every znode once more, None for never. Each `ensemble_interval_seconds` it asks every server of the
-    ensemble how it is, None for never. In
-    `election_zookeeper`, HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster elect one. `maintenance_file` may
-    be missing, but not its folder.
+    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. In each
+    `sweep_seconds` it reads every znode once more, None for never. Every `ensemble_interval_seconds` it asks each
+    server of the ensemble about its state, None for never. In `election_zookeeper`, HOST:PORT[,HOST:PORT…][/chroot],
+    the forwarders of a cluster elect one. `maintenance_file` may be missing, but not its folder.
     """
 
     cluster: str
@@ -188,7 +187,7 @@ class IngestConfig(ZooKeeperConfig):
             raise IngestError(f"cluster {self.cluster!r} is no name. It must be one word")
         ZooKeeperConfig.__post_init__(self)
         try:
-            self.listening  # noqa: B018 (it checks)
+            self.listening  # noqa: B018 (the property checks)
         except ListeningError as error:
             raise IngestError(str(error)) from error
         if self.maintenance_file is not None and not self.maintenance_file.parent.is_dir():
@@ -233,7 +232,7 @@ class IngestConfig(ZooKeeperConfig):
         match = _ZOOKEEPER.fullmatch(address)
         if match is None:
             raise IngestError(f"election_zookeeper {address!r} is no address. Give HOST:PORT[,HOST:PORT][/chroot]")
-        self.election  # noqa: B018 (it checks)
+        self.election  # noqa: B018 (the property checks)
         if isinstance(self.to, JournalAddress):
             raise IngestError(
                 f"election_zookeeper is given and the changes go to {self.to}, which takes one writer anyway. "

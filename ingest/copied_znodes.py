@@ -1,4 +1,4 @@
-"""Read of every znode that a migration to KRaft copies, with its users, once and without watches."""
+"""Single read, without watches, of every znode that a migration to KRaft copies, with the znodes' owners."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SECRET: Final = ("/config/users/", "/config/brokers/", "/delegation_token/token
 
 @dataclass(frozen=True, slots=True)
 class CopiedZnodes:
-    """The values by path, the paths that an ACL keeps from being read, and who may use a znode: (scheme, id) pairs.
+    """The values by path, the paths that an ACL hides, and the owners of a znode as (scheme, id) pairs.
 
     The id of a digest is the user's name without the hash of the password.
     """

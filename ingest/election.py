@@ -1,8 +1,8 @@
 """Election of one of a cluster's forwarders over a separate ZooKeeper ensemble.
 
 Only this part of the ingest writes to a ZooKeeper, and to the watched one only with permission in the configuration.
-The generation protects the stream. It grows from term to term, and readers drop older ones. A leader that stops by
-itself saves them this work.
+The generation protects the stream. It grows from term to term, and readers drop records of older generations. A leader
+that stops by itself saves readers this work.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def clock_generation() -> int:
 
 @dataclass(frozen=True, slots=True)
 class ForwardingTerm:
-    """One term of forwarding, with its generation, and whether it still holds (which may wait for an answer)."""
+    """One term of forwarding, with its generation. `holds` returns whether it goes on, and may wait for an answer."""
 
     generation: int
     holds: Callable[[], bool]
@@ -69,7 +69,7 @@ def open_terms(config: IngestConfig, stop: threading.Event, newest: Callable[[],
 
 
 class UnopposedTerms:
-    """The terms of a forwarder that has no others beside it."""
+    """The terms of the only forwarder of a cluster."""
 
     def __init__(self, stop: threading.Event, newest: Callable[[], int]) -> None:
         self._stop = stop
@@ -129,7 +129,7 @@ class Election:
         return None
 
     def _check_once(self, client: KazooClient) -> None:
-        if not self._checked:  # later the watched ensemble may be away
+        if not self._checked:  # only once, because later the watched ensemble may be away
             self._check(client)
             self._checked = True
 
@@ -156,7 +156,7 @@ class _Candidacy:
         self._closing = threading.Lock()
         self._closed = False
         self._verdict = threading.Condition()
-        self._sure_until = 0.0  # the session surely lives until then
+        self._sure_until = 0.0  # the session surely lives until this time
         self._client = RestorableClient(
             hosts=servers,  # a chroot that kazoo adds would have to exist
             timeout=self._seconds,
@@ -189,7 +189,7 @@ class _Candidacy:
         return self._next_generation(newest() + 1)
 
     def holds(self) -> bool:
-        """Return whether this forwarder still leads as far as it knows. Wait for an answer if it is unsure."""
+        """Return whether this forwarder still leads. Wait for the ensemble's answer if this is uncertain."""
         with self._verdict:
             while not self._ended.is_set() and time.monotonic() >= self._sure_until:
                 self._verdict.wait(_LOOK_SECONDS)
@@ -232,7 +232,7 @@ class _Candidacy:
                 continue
 
     def _confirm(self) -> None:
-        """Ask for the candidate's znode. From this moment the session lasts for its whole timeout."""
+        """Ask for the candidate's znode. If it exists, the session lasts for its whole timeout from the question on."""
         asked = time.monotonic()
         exists = self._client.exists_async(f"{self._lock.path}/{self._lock.node}").get(timeout=self._seconds)
         with self._verdict:

@@ -2,7 +2,7 @@
 
 
 class IngestError(Exception):
-    """A sentence for the person who started it, with the object and the next step."""
+    """A sentence for the person who started the ingest, with the object and the next step."""
 
 
 class UnreachableError(IngestError):

@@ -23,7 +23,7 @@ from transport.segments import read_format
 if TYPE_CHECKING:
     from ingest.sinks.kafka_sink import KafkaSink
 
-# Heartbeats come each second by default. The first limit relies on clocks, which may differ. The second does not.
+# Heartbeats come each second by default. The first limit relies on clocks, which may differ, but the second does not.
 _RECENT_SECONDS: Final = 30.0
 _LISTENS_SECONDS: Final = 3.0
 
@@ -42,10 +42,9 @@ def newest_of(stream: Address, cluster: str, stop: threading.Event) -> Record | 
 
 
 def forget(stream: Address, cluster: str, generation: int, stop: threading.Event) -> bool:
-    """Append the record in a generation above this one and above all others of the cluster in the stream.
+    """Append the record in a generation above this number and above all generations of the cluster in the stream.
 
-    Return False if it was asked to stop before that. Raise IngestError, also if `kontrast watch` still forwards the
-    cluster.
+    Return False if asked to stop before. Raise IngestError, also if `kontrast watch` still forwards the cluster.
     """
     try:
         if isinstance(stream, JournalAddress):
@@ -73,7 +72,7 @@ def forget(stream: Address, cluster: str, generation: int, stop: threading.Event
 
 
 def _kafka_sink(stream: KafkaAddress, cluster: str, stop: threading.Event) -> KafkaSink:
-    from ingest.sinks.kafka_sink import KafkaSink  # the journal needs no Kafka client
+    from ingest.sinks.kafka_sink import KafkaSink  # here, because a journal needs no Kafka client
 
     return KafkaSink(stream, cluster, stop, check=lambda _: None, creates_topics=False)
 

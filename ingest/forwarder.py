@@ -1,7 +1,7 @@
 """Forwarder of one cluster's changes from ZooKeeper into a sink, across lost connections and new leaders.
 
-It connects, watches, reads everything, then forwards windows of events and heartbeats. A lost connection
-repeats all of it.
+It connects, watches, reads everything, then forwards windows of events and heartbeats. After a lost connection
+all of this is repeated.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _READ_REASONS = {SessionState.SUSPENDED: ReadReason.SUSPENDED, SessionState.LOST
 
 
 class _RolledBackError(Exception):
-    """ZooKeeper does not have changes any more that were published."""
+    """ZooKeeper has lost changes that were published."""
 
 
 class Forwarder:
@@ -113,11 +113,11 @@ class Forwarder:
         while not stop.is_set():
             try:
                 return open_sink(self._config, stop)
-            except UnreachableError as error:  # that the stream is not in the watched cluster could not be proved
+            except UnreachableError as error:  # without ZooKeeper, the stream's cluster cannot be compared
                 self._goes_on(error)
                 deadline = time.monotonic() + self._config.connect_timeout_seconds
             except SinkUnavailableError as error:
-                waits_for_room = isinstance(error, SinkFullError)  # with its page and metrics up
+                waits_for_room = isinstance(error, SinkFullError)  # meanwhile its page and metrics are up
                 if time.monotonic() >= deadline and not waits_for_room:
                     raise IngestError(
                         f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s. "
@@ -136,8 +136,8 @@ class Forwarder:
     def _connect(self, zookeeper: WatchedZooKeeper, inbox: Inbox, stop: threading.Event) -> None:
         """Wait for a readable ZooKeeper, however long that takes. The first state is a connected session.
 
-        A watcher that gave up would stay blind when the ensemble comes back, and nobody would start it again while it
-        forwards other clusters.
+        A watcher that gave up would stay blind when the ensemble comes back, because nobody starts it again while its
+        process forwards other clusters.
         """
         _LOG.info("%s: connecting to ZooKeeper at %s", self._config.cluster, self._config.zookeeper)
         while not stop.is_set():
@@ -172,14 +172,14 @@ class _Watch:
         self._state = SessionState.SUSPENDED
         self._in_step = False  # watches are set, and everything was read after that
         self._has_complete_read = False
-        self._reason = ReadReason.START  # why everything is to be read
+        self._reason = ReadReason.START  # why the next complete read is due
         self._zxid = UNKNOWN_ZXID
         self._sweep = Sweep(config, zookeeper, publisher.tree)
         self._session_id = 0  # of the newest complete read
         self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
     def run(self, reason: ReadReason, complete_read_requested: Callable[[], bool]) -> bool:
-        """Forward until asked to stop, or until readers need a complete read, which begins a new generation.
+        """Forward until asked to stop, or until a complete read is due, which begins a new generation.
 
         Raise _RolledBackError if ZooKeeper is the reason.
         """
@@ -229,23 +229,23 @@ class _Watch:
             self._forwarding.is_connected = state is SessionState.CONNECTED
 
     def _put_off_reading(self) -> None:
-        """Let not all who watch an ensemble read it at once when it is back."""
+        """Delay the complete read by a random time, so that watchers of an ensemble do not all read at once."""
         if self._has_complete_read:
             jitter_seconds = random.uniform(0, self._config.resync_jitter_seconds)
             self._forwarding.jitter_wait_seconds += jitter_seconds
             self._read_at = time.monotonic() + jitter_seconds
 
     def _fall_out_of_step(self, reason: ReadReason) -> None:
-        """Publish the waiting events as far as they are known. The next step is a complete read."""
+        """Publish the creations and deletions among the waiting events. The next step is a complete read."""
         events = self._inbox.take_events()
-        if self._in_step:  # otherwise they may not fit to the known znodes
+        if self._in_step:  # otherwise events may not fit the known znodes
             self._publish_unread(events)
         self._in_step = False
         if self._has_complete_read:
             self._reason = reason
 
     def _get_in_step(self) -> None:
-        """Set the watches, read everything, and publish it, or its differences from the published znodes."""
+        """Set the watches, read everything, and publish all values, or their differences from the published values."""
         started = time.monotonic()
         connections = self._zookeeper.connections
         self._zookeeper.catch_up()  # before the watches, because watches on a lagging server would show known changes
@@ -279,7 +279,7 @@ class _Watch:
     def _refuse_older_data(self, values: Mapping[str, Value], zxid: Zxid) -> None:
         """Raise _RolledBackError if ZooKeeper was restored from a backup, or has lost its data.
 
-        A restored server has a smaller zxid, or, where an ensemble began a newer epoch, znodes with smaller ones.
+        A restored server has a smaller zxid. If its ensemble began a newer epoch, only its znodes have smaller zxids.
         """
         lost_zxid = self._zxid if zxid < self._zxid else self._publisher.tree.newest_lost_zxid(values)
         if lost_zxid < 0:
@@ -312,7 +312,7 @@ class _Watch:
         return observations
 
     def _forward_window(self, swept: Sequence[str] = ()) -> None:
-        """Publish the waiting events, with values that were read after them, and what no event tells of swept paths.
+        """Publish the waiting events, with values that were read after them, and unnoticed changes of swept paths.
 
         A window ends with the answer to a read. By then the server has sent every event of its changes, so the window
         splits no change. Events during the read belong to the window and are read in turn. A window without a natural
@@ -338,11 +338,11 @@ class _Watch:
             raise
         self._publisher.publish(observe_window(events, values, self._publisher.tree.known))
         self._measure(events, values)
-        if not new:  # else an event that waits may tell of a difference
+        if not new:  # otherwise a waiting event may announce a difference
             self._publish_unnoticed(values.keys() & set(swept) - {event.path for event in events}, values)
 
     def _publish_unnoticed(self, paths: Collection[str], values: Mapping[str, Value | None]) -> None:
-        """Publish the differences at these paths, of which no event came."""
+        """Publish the differences at these paths, about which no event came."""
         found = self._publisher.tree.differences_at({path: values[path] for path in paths})
         if found:
             changed = f"{counted(len(found), 'znode')} (the first is {found[0].path})"
@@ -353,9 +353,9 @@ class _Watch:
     def _measure(self, events: list[ZnodeEvent], values: Mapping[str, Value | None]) -> None:
         now, at_seconds = time.monotonic(), time.time()
         for event in events:
-            if event.received_at:  # else it was found by a list
+            if event.received_at:  # otherwise a list of children showed the change
                 value = values.get(event.path)
-                # Before 3.9 an event does not name its change. Its znode's newest one was read.
+                # Before 3.9 an event does not name its change, so the newest change of its znode counts.
                 zxid = event.zxid if event.zxid > 0 or value is None else value.mzxid
                 lag = self._forwarding.lag
                 self._forwarding.lag = lag.observe(now - event.received_at, zxid=zxid, at_seconds=at_seconds)
@@ -373,7 +373,7 @@ class _Watch:
             )
 
     def _heartbeat(self) -> None:
-        """Publish that everything up to a zxid has been published, or that the connection is lost."""
+        """Publish a heartbeat, by which everything up to its zxid has been published, or the connection is lost."""
         if self._in_step:
             self._forward_window(self._sweep.next_paths())
         state = self._state if self._in_step or self._state is not SessionState.CONNECTED else SessionState.SUSPENDED

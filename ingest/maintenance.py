@@ -50,7 +50,7 @@ class AnnouncedWindow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def until_ms(self) -> int:
-        """Return when it ends, in milliseconds since 1970."""
+        """Return the end of the window, in milliseconds since 1970."""
         return int(self.until.timestamp() * 1000)
 
     @property
@@ -106,7 +106,7 @@ def _windows_in(content: bytes, path: Path) -> tuple[AnnouncedWindow, ...]:
 
 @contextmanager
 def changing_windows(path: Path) -> Iterator[Callable[[Sequence[AnnouncedWindow]], None]]:
-    """Lock the file against other processes. The yielded windows replace the old ones at once.
+    """Lock the file against other processes. The yielded function replaces the windows at once.
 
     A link stays a link, and its target is replaced. Raise IngestError if the file or its folder is not writable, if
     another process keeps the lock, or if the windows would make an unreadable file.

@@ -35,14 +35,14 @@ class StoppedError(Exception):
 
 
 class DeposedError(Exception):
-    """Another forwarder leads, or the present one cannot be sure that it still does."""
+    """Another forwarder leads, or this forwarder cannot be sure that it still leads."""
 
 
 class Publisher:
-    """Number observations and hand them to the sink until it has them. `tree` is the readers' knowledge.
+    """Number observations and hand them to the sink, again until it accepts them. `tree` is the readers' knowledge.
 
-    It hands over no record after the term has ended. Repeated records keep their numbers. Readers drop known numbers,
-    and a missing number is a lost record.
+    After the term has ended, the publisher hands over no record. Repeated records keep their numbers. Readers drop
+    known numbers, and a missing number is a lost record.
     """
 
     def __init__(  # noqa: PLR0913 (its parts)
@@ -126,7 +126,7 @@ class Publisher:
             _LOG.warning("records are delivered again after %.1f s, without a loss", time.monotonic() - failed_at)
 
     def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
-        # The wall clock may be set back. Readers use the steady one.
+        # The wall clock may be set back, so readers use the steady clock.
         times = self._clocks.read()
         records = [
             self._record(observation, self._next_seq + index, times, data)
@@ -160,14 +160,14 @@ def _encoded(status: ForwarderStatus) -> str:
     return msgspec.json.encode(status).decode()
 
 
-# Repeat a reading that takes longer than this (ms), because a thread may stop between the two clocks.
+# A reading that takes longer than this is repeated, because the thread may have paused between the two clocks.
 _READ_WITHIN_MS: Final = 10
 
 _MS_IN_NS: Final = 1_000_000
 
 
 def boot_time_ns() -> int:
-    """Return the time since the machine was started, also while it was suspended, where the system has that clock."""
+    """Return the time since the machine was started. It includes suspension, if the system has such a clock."""
     clock = getattr(time, "CLOCK_BOOTTIME", None)
     return time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
 
@@ -178,7 +178,7 @@ class Clocks:
     def __init__(self, wall_ns: Callable[[], int] = time.time_ns, steady_ns: Callable[[], int] = boot_time_ns) -> None:
         self._wall_ns = wall_ns
         self._steady_ns = steady_ns
-        self._ahead_ms: int | None = None  # by which the wall clock is ahead of the steady clock
+        self._ahead_ms: int | None = None  # the wall clock's lead over the steady clock
 
     def read(self) -> tuple[int, int]:
         """Return the wall clock since 1970, and the steady clock since an unknown moment.

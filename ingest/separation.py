@@ -1,7 +1,7 @@
 """Refuse an election or a stream in the watched cluster.
 
-Names and addresses do not show whether two clusters are one (`localhost` is `127.0.0.1`). Reads compare the servers'
-own reports before any write.
+Names and addresses do not show whether two clusters are one (`localhost` is `127.0.0.1`), so the servers' own reports
+are read and compared before any write.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class WatchedClusterError(IngestError):
 
 
 class KafkaIdentity(NamedTuple):
-    """A Kafka cluster by its own answers: its id (from 0.10.1 on), and HOST:PORT of each broker by id."""
+    """A Kafka cluster by its own answers, with its id (from 0.10.1 on), and HOST:PORT of each broker by id."""
 
     cluster_id: str | None
     addresses: Mapping[BrokerId, str]
 
 
 class _Look(NamedTuple):
-    """An ensemble at one moment: its newest change, and the stats of znodes that all its servers share."""
+    """An ensemble at one moment, with its newest change, and the stats of znodes that all its servers share."""
 
     zxid: Zxid
     stats: tuple[ZnodeStat | None, ...]
@@ -87,7 +87,7 @@ class _Other:
         return _Look(self.client.last_zxid, stats)
 
     def meet_again(self) -> None:
-        """Begin another session and end it, which is two changes of the ensemble's and no znode's."""
+        """Begin another session and end it, which are two changes of the ensemble but of no znode."""
         login, tls = login_of(self.config), tls_of(self.config)
         another = RestorableClient(hosts=self.config.servers, login=login, **tls)
         try:
@@ -98,7 +98,7 @@ class _Other:
 
 
 def refuse_watched_ensemble(config: IngestConfig, client: KazooClient, stop: threading.Event) -> None:
-    """Raise IngestError if the client's ensemble is the watched one."""
+    """Raise IngestError if the client's ensemble is the watched ensemble."""
     paths = (*_IN_THE_ROOT, *(config.chroot + path for path in _IN_THE_CLUSTER))
     with _watching(config, stop) as session:
         if session is not None and _are_one(_Watched(session, paths), _Other(client, config.election, paths)):
@@ -145,7 +145,7 @@ def registered_addresses(raw: bytes | None) -> set[str]:
 
 @contextmanager
 def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZooKeeper | None]:
-    """Open a session on the watched ensemble, or None if asked to stop. Raise IngestError if none begins."""
+    """Open a session on the watched ensemble, or None if asked to stop. Raise IngestError if no session begins."""
     inbox = Inbox()
     session = WatchedZooKeeper(config, inbox, stop)
     try:
@@ -166,8 +166,8 @@ def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZo
 def _are_one(watched: _Watched, other: _Other) -> bool:
     """Return whether both are one ensemble.
 
-    For one ensemble, a look between two others fits between them: its newest change is between theirs. Without changes
-    meanwhile, its znodes have equal zxids and times.
+    If they are, a look at `other` between two looks at `watched` has a newest change between theirs. Without changes
+    meanwhile, all looks show znodes with equal zxids and times.
     """
     for _ in range(_MOST_LOOKS):
         before, between, after = watched.look(), other.look(), watched.look()
@@ -175,17 +175,17 @@ def _are_one(watched: _Watched, other: _Other) -> bool:
             return False
         if before.stats == after.stats:
             return between.stats == before.stats and not (_is_new(before) and _are_twins(watched, other))
-    return True  # it changes all the time, and the other always with it
+    return True  # the ensemble changes all the time, and `other` always with it
 
 
 def _is_new(look: _Look) -> bool:
-    """Return whether the root never had a znode. New ensembles look alike."""
+    """Return whether the root never had a znode, because then two new ensembles look alike."""
     root = look.stats[0]
     return root is not None and root.pzxid == 0
 
 
 def _are_twins(watched: _Watched, other: _Other) -> bool:
-    """Return whether a session of the other is no change of the watched ensemble."""
+    """Return whether a session on `other` is no change of the watched ensemble, so that two ensembles look alike."""
     before = watched.look()
     other.meet_again()
     return watched.look().zxid == before.zxid

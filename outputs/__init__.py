@@ -1,4 +1,4 @@
-"""Readers of the job's outputs, or of the changes that it reads, from journals or Kafka topics."""
+"""Readers of the job's outputs, or of the changes that the job reads, from journals or Kafka topics."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def open_outputs(address: Address, wanted: Sequence[str]) -> OutputsSource:
         from outputs.journal import JournalSource
 
         return JournalSource(address.directory, wanted)
-    from outputs.kafka import KafkaSource  # brings kafka-python, which journals do without
+    from outputs.kafka import KafkaSource  # here, because it imports kafka-python, which journals do not need
 
     return KafkaSource(address, wanted)
 

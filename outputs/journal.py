@@ -20,7 +20,7 @@ from transport.journal import (
 )
 
 _READ_BYTES = 1024 * 1024
-_CHUNKS_OF_ONE_OUTPUT = 64  # in one poll, so that stopping never waits for a long backlog
+_CHUNKS_OF_ONE_OUTPUT = 64  # the most in one poll, so that stopping never waits for a long backlog
 
 _logger = logging.getLogger("kontrast.outputs")
 
@@ -81,7 +81,7 @@ class _FollowedJournal:
 
 
 class JournalSource:
-    """Reads `DIRECTORY/<output>`; a journal that is not there yet is one without rows."""
+    """Reader of `DIRECTORY/<output>`. A journal that does not exist yet counts as empty."""
 
     def __init__(self, directory: Path, wanted: Sequence[str]) -> None:
         self._directory = directory
@@ -101,14 +101,14 @@ class JournalSource:
         return bool(self._journals) and all(journal.caught_up for journal in self._journals)
 
     def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
-        """Return the outputs that do not reach these ends, empty while a long backlog is only read in part."""
+        """Return the outputs that do not reach these ends, none while a long backlog is only partly read."""
         if self._is_cut:
             return ()
         ended = [(journal, ends[journal.output]) for journal in self._journals if journal.output in ends]
         return tuple(journal.output for journal, end in ended if not journal.reaches(*end))
 
     def poll(self) -> Sequence[Chunk]:
-        """Return the new rows, or a part of many. Read an output to its end before the next one."""
+        """Return the new rows, or a part if there are many. Read an output to its end before the next output."""
         try:
             if not self._journals:
                 self._open()

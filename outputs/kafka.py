@@ -72,7 +72,7 @@ class KafkaSource:
             ) from error
 
     def close(self) -> None:
-        """Let go of the brokers."""
+        """Close the connections to the brokers."""
         if self._consumer is not None:
             self._consumer.close()
 
@@ -85,7 +85,7 @@ class KafkaSource:
             allow_auto_create_topics=False,
             bootstrap_timeout_ms=_BOOTSTRAP_MS,
             reconnect_backoff_max_ms=2000,
-            # In Python their sum took a third of a start. The job's rows are gzip, which has a sum of its own.
+            # Checking the sums in Python took a third of a start. The job's rows are gzip, which has a sum of its own.
             check_crcs=False,
         )
 
@@ -120,7 +120,7 @@ class KafkaSource:
         self._missing = tuple(self._topics[topic] for topic in missing)
 
     def _read(self, consumer: KafkaConsumer) -> list[Chunk]:
-        # Ask before the poll. A later failure would lose the polled rows.
+        # Ask for positions before the poll, because a failure after the poll would lose the polled rows.
         self._positions = {
             partition: consumer.position(partition, timeout_ms=_BOOTSTRAP_MS) or 0 for partition in self._live_from
         }
@@ -145,7 +145,7 @@ class KafkaSource:
         return sorted(chunks, key=lambda chunk: self._wanted.index(chunk.output))
 
     def _is_thinned(self, partition: TopicPartition, messages: Sequence[Any]) -> bool:
-        """Return whether offsets before or between these are missing. Compaction leaves gaps in the offsets."""
+        """Return whether offsets before or between these messages are missing, because compaction leaves gaps."""
         following = self._next_offsets.get(partition, 0)
         self._next_offsets[partition] = messages[-1].offset + 1
         return bool(messages[-1].offset + 1 - following != len(messages))

@@ -127,8 +127,7 @@ register_sasl_mechanism(GSSAPI, _KerberosMechanism, overwrite=True)
 class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
     """Connections that read a megabyte, then let the parser and the timers have their turn.
 
-    A first connection that TLS or SASL keeps from succeeding fails with their reason. kafka-python alone raises that
-    the time is over.
+    A first connection that TLS or SASL prevents fails with this reason. kafka-python alone would only raise a timeout.
     """
 
     _refusal: KafkaError | None = None
@@ -156,7 +155,7 @@ class BoundedConnectionManager(KafkaConnectionManager):  # type: ignore[misc]
 
     async def _connect(self, node: Any, connection: Any, *arguments: Any, **options: Any) -> Any:  # noqa: ANN401
         if self.login.password_file is not None:
-            with suppress(KafkaLoginError):  # while the file is written the connection takes the earlier password
+            with suppress(KafkaLoginError):  # while the file is being written, the connection uses the earlier password
                 connection.config["sasl_plain_password"] = self.login.password
         return await super()._connect(node, connection, *arguments, **options)
 
@@ -193,7 +192,7 @@ class _TurnTakingSocket:
         self._left_bytes = _TURN_BYTES
 
     def recv(self, count: int) -> bytes:
-        """Receive as the socket does."""
+        """Receive as the socket does. Raise BlockingIOError at the end of a turn."""
         # The selector does not know of data that TLS has already decrypted.
         if self._left_bytes <= 0 and not (hasattr(self._socket, "pending") and self._socket.pending()):
             self._left_bytes = _TURN_BYTES

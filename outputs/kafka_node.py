@@ -1,7 +1,7 @@
 """Requests to one Kafka node over one connection, with limits on time and bytes.
 
 This is the only module that knows kafka-python's connections (`kafka.net`). An ordinary client asks any node, but these
-requests need a certain one.
+requests need a particular node.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _LONGEST_REASON = 300
 
 
 class NodeError(Exception):
-    """A node did not answer. The message is half a sentence without its address."""
+    """A node did not answer. The message is half a sentence without the node's address."""
 
 
 class AnswerTooLongError(NodeError):
-    """A node that answers with more bytes than it may."""
+    """A node answered with more bytes than allowed."""
 
 
 class UnknownRequestError(NodeError):
-    """A node whose release does not know the request in the asked versions. The connection stays."""
+    """A node's release does not know the request in any of the offered versions. The connection stays open."""
 
 
 class KafkaNode:
@@ -66,7 +66,7 @@ class KafkaNode:
             raise NodeError(printable(str(error), _LONGEST_REASON)) from error
 
     def allow_answers_of(self, largest_answer_bytes: int) -> None:
-        """Raise the limit if it is smaller. A connection's limit is fixed, so this opens another one."""
+        """Raise the limit if it is smaller. A connection's limit is fixed, so the next request opens a new one."""
         if largest_answer_bytes > self._largest_answer_bytes:
             self.close()
             self._largest_answer_bytes = largest_answer_bytes
@@ -100,7 +100,7 @@ class KafkaNode:
         )
 
     async def _send(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)
-        # The manager must not look for other nodes. It knows only the node to ask.
+        # The manager must not look for other nodes, so it knows only the node to ask.
         (node,) = self._manager.cluster.bootstrap_brokers()
         connection = self._manager.get_connection(
             node.node_id, timeout_ms=self._timeout_ms, refresh_metadata_on_err=False

@@ -1,6 +1,6 @@
 """Login by Kerberos, which SASL calls GSSAPI, with the keys of a keytab.
 
-The library gssapi asks for tickets itself, and for new ones when they end. They stay in this process's memory.
+The library gssapi asks for tickets itself, and again when they expire. The tickets stay in this process's memory.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Keytab:
 
 
 class KerberosExchange(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no types
-    """The tokens of a login at a service of a host, with the first one ready. Raise KerberosError.
+    """The tokens of a login at a service of a host, with the first token ready. Raise KerberosError.
 
-    This is kafka-python's mechanism, which alone would use only tickets of another program.
+    It extends kafka-python's mechanism, which would use only tickets that another program got.
     """
 
     def __init__(self, keytab: Keytab, service: str, host: str) -> None:
@@ -54,7 +54,7 @@ class KerberosExchange(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-pyth
                 f"Kerberos gives {principal} no ticket for {service} on {host} ({reason}). "
                 f"Check the principal, its keytab {file}, the KDC and krb5.conf"
             ) from error
-        self.auth_id = ""  # the principal itself
+        self.auth_id = ""  # empty for the principal itself
         self._is_done = self._is_authenticated = False
 
 

@@ -21,9 +21,9 @@ class Chunk:
 
     output: str
     lines: Sequence[bytes]
-    live: bool  # written after the reader began to follow
+    live: bool  # whether the lines were written after the reader began to follow
     after_gap: bool = False  # rows before these were dropped unread
-    thinned: bool = False  # compaction dropped rows here, because newer ones replaced them
+    thinned: bool = False  # compaction dropped rows here, because newer rows replace them
     begins_anew: bool = False  # the output was replaced, so its earlier rows are void
 
 
@@ -42,7 +42,7 @@ class OutputsSource(Protocol):
         """Return the wanted outputs that did not exist at the newest poll."""
 
     def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
-        """Return the outputs that do not reach these ends, by output the journal's identity and an offset."""
+        """Return the outputs that do not reach these ends, given by output as the journal's identity and an offset."""
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""

@@ -12,6 +12,7 @@ from controller.view.health import never_registered
 from questions.doubts import doubts
 from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
+from questions.question import Question
 from questions.state import ClusterState, Counts, State, counts_of, state_of
 
 
@@ -23,8 +24,8 @@ class Finding(msgspec.Struct, frozen=True):
     subject: str
     since: Beginning
     cause: str
-    expected: str | None  # of the controller
-    action: str  # for a person
+    expected: str | None  # next step of the controller
+    action: str  # next step of a person
     evidence: tuple[str, ...]
     partitions: int
     examples: tuple[str, ...]
@@ -33,11 +34,11 @@ class Finding(msgspec.Struct, frozen=True):
 class Health(msgspec.Struct, frozen=True, kw_only=True):
     """Health of a cluster: its state, the reasons to doubt it, counts and findings."""
 
-    doubts: tuple[str, ...]  # reasons to doubt silence, a sentence each
+    doubts: tuple[str, ...]  # reasons why the picture may be old or incomplete, a sentence each
     cluster: str
     as_of_ms: int
     state: ClusterState
-    controller: BrokerId  # broker id, or -1
+    controller: BrokerId  # -1 if there is none
     controller_epoch: ControllerEpoch
     counts: Counts
     findings: tuple[Finding, ...]  # the worst first
@@ -55,6 +56,16 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
         return self.state.state is State.WELL and not self.doubts
 
 
+class Check(Question, frozen=True):
+    """Check a cluster: its problems, worst first, with start, cause and next step."""
+
+    answer = Health
+
+    def ask(self, picture: Picture) -> Health:
+        """Return the health of the cluster."""
+        return check(picture)
+
+
 def check(picture: Picture) -> Health:
     """Return the health of the cluster, whose partitions are all in the picture."""
     counts = counts_in(picture)
@@ -63,7 +74,7 @@ def check(picture: Picture) -> Health:
 
 
 def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:
-    """Return the health, with counts and state from elsewhere for a picture that lacks partitions."""
+    """Return the health with the given counts and state, because the picture may lack partitions."""
     header = picture.header
     return Health(
         cluster=header.cluster,

@@ -1,4 +1,4 @@
-"""Newest rows of one cluster, as they are or were at a moment."""
+"""Newest rows of one cluster, now or at an earlier moment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from questions.picture import Origin, Picture, Present, worst_first
 from wording.sentences import counted
 from wording.times import rfc3339
 
-# Parts of a cluster's partitions, by topic. After a change, only its part is rendered again.
+# Number of parts of a cluster's partitions. A change renders only the part with its topic again.
 PARTITION_SEGMENTS: Final = 64
 _REMEMBERED_ENDINGS: Final = 1_000  # resolved alerts, because the sender of an alert must also send its end
 
@@ -70,8 +70,8 @@ class ClusterSnapshot:
     cluster: str
     gauges: GaugesRow | None  # None before the first heartbeat, and at a moment whose gauges are not kept
     controller: ControllerRow | None
-    migration: MigrationRow | None  # unset until the first one
-    brokers: tuple[BrokerRow, ...]  # every known one, registered or not
+    migration: MigrationRow | None  # None before the first row
+    brokers: tuple[BrokerRow, ...]  # every known broker, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
     under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that reject acks=all, the longest refusing first
     open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
@@ -81,12 +81,12 @@ class ClusterSnapshot:
 
     @property
     def is_replayed(self) -> bool:
-        """Return whether it is the past of a cluster, published by `kontrast replay`."""
+        """Return whether the snapshot shows a past that `kontrast replay` published."""
         return self.gauges is not None and self.gauges.is_replayed
 
     @property
     def metadata(self) -> list[MetadataRow]:
-        """Return the rows of metadata, of topics those that were asked for."""
+        """Return the rows of metadata, of topics only the requested ones."""
         rows: list[MetadataRow | None] = [*self.brokers, self.controller, self.migration]
         for topic in self.topics.values():
             rows.append(topic.row)
@@ -117,7 +117,7 @@ class ClusterSnapshot:
         counted: bool = True,
         ranks: TopicRanks = (),
     ) -> Picture:
-        """Return the picture with these of the open alerts, by default all. The cluster must have gauges.
+        """Return the picture with the given open alerts, by default all. The cluster must have gauges.
 
         `context` is the whole cluster's, if it was built before. Only a question about one partition needs no counts.
         `ranks` give the order of topics.
@@ -186,7 +186,7 @@ def problem_since_ms(row: PartitionRow) -> int:
 
 
 class _Partitions(MutableMapping[_PartitionKey, PartitionRow]):
-    """Partitions by topic and number. A key for each would take a seventh of the memory of all rows."""
+    """Partitions by topic and number. A key for each row would take a seventh of the memory of all rows."""
 
     def __init__(self) -> None:
         self.by_topic: dict[str, dict[PartitionId, PartitionRow]] = {}
@@ -242,7 +242,7 @@ class _OldestFirst(Generic[_Row]):
         self._in_order: tuple[_Row, ...] | None = ()
 
     def file(self, key: Hashable, row: _Row) -> None:
-        """Take the newest row of a subject in, if it belongs here."""
+        """Keep a subject's newest row if it belongs here, and drop the subject otherwise."""
         if not row.ends_subject and self._belongs(row):
             self._rows[key] = row
             self._in_order = None
@@ -253,7 +253,7 @@ class _OldestFirst(Generic[_Row]):
         self._rows, self._in_order = {}, ()
 
     def in_order(self, then: Mapping[Hashable, Any]) -> tuple[_Row, ...]:
-        """Return the rows in their order, at a moment with the rows `then` of changed subjects."""
+        """Return the rows in order. At an earlier moment, `then` has the rows of subjects that changed since."""
         if then:
             rows = [row for row in _held(self._rows, then).values() if self._belongs(row)]
             return tuple(sorted(rows, key=self._order))
@@ -275,7 +275,7 @@ class ClusterRows:
         self.changes: Counter[str] = Counter()  # by output
         self.changed_segments: set[int] = set()
         self.resolved: dict[str, AlertRow] = {}
-        self.forgotten = False  # by an operator, so it is no cluster until a row arrives
+        self.forgotten = False  # by an operator, so the cluster does not exist until a row arrives
         self._newest: dict[type[Row], NewestRows[Any, Any]] = {kind: NewestRows() for kind in _KEYS}
         self._newest[PartitionRow] = NewestRows(self.partitions)
         self._unusable = _OldestFirst(PartitionRow, lambda row: row.problem in UNUSABLE_WORDS, _by_age_of_problem)
@@ -287,7 +287,7 @@ class ClusterRows:
 
     @property
     def is_gone(self) -> bool:
-        """Return whether the cluster was forgotten, with only alerts' endings since."""
+        """Return whether the cluster was forgotten, and since then only ends of alerts have arrived."""
         return self.forgotten and not any(newest.rows for newest in self._newest.values())
 
     def apply(self, row: Row) -> bool:
@@ -319,7 +319,7 @@ class ClusterRows:
                 del self.resolved[next(iter(self.resolved))]
 
     def forget(self, output: str, *, for_good: bool) -> None:
-        """Drop the rows of this output."""
+        """Drop the rows of this output. If `for_good`, an operator forgot the cluster, and ends of alerts stay."""
         self.changes[output] += 1
         self.past.forget(output)
         self.forgotten = for_good
@@ -344,7 +344,7 @@ class ClusterRows:
     def snapshot(
         self, cluster: str, clock_behind_ms: int, at_ms: int | None = None, topics: Collection[str] | None = ()
     ) -> ClusterSnapshot:
-        """Return the cluster as it is now or was at a kept moment, with some topics, None for all."""
+        """Return the cluster now or at a kept moment, with the named topics, or all for None."""
         then = {} if at_ms is None else self.past.replaced_after(at_ms)
         brokers: dict[Any, BrokerRow] = _held(self._newest[BrokerRow].rows, then.get(BrokerRow, {}))
         controller = _held(self._newest[ControllerRow].rows, then.get(ControllerRow, {}))
@@ -365,7 +365,7 @@ class ClusterRows:
         )
 
     def _topics(self, then: Replaced, names: Collection[str] | None) -> dict[str, TopicRows]:
-        """Return those of these topics that have a row, None for all."""
+        """Return the named topics that have a row, or all topics for None."""
         settings: Mapping[str, TopicRow] = self._newest[TopicRow].rows
         settings_then: Mapping[Any, Any] = then.get(TopicRow, {})
         partitions_then: dict[str, dict[PartitionId, Any]] = {}
@@ -383,7 +383,7 @@ class ClusterRows:
 
 
 def _held(now: Mapping[Any, _Row], then: Mapping[Any, Any]) -> dict[Any, _Row]:
-    """Return the rows that held, among those that hold now, and those `then` of the subjects that changed since."""
+    """Return the rows of an earlier moment. `then` has its rows of subjects that changed since, None for no row."""
     if not then:
         return dict(now)
     return {key: row for key, row in {**now, **then}.items() if row is not None}

@@ -1,4 +1,4 @@
-"""Reasons why a picture of a cluster may be incomplete or old, judged once for every face."""
+"""Reasons why a picture of a cluster may be incomplete or old, judged here for all commands and pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wording.sentences import counted, first_sentence, joined
 from wording.times import duration
 
 _NAMED_PATHS: Final = 3
-STALE: Final = "ReplicaStale"  # the one alert that no row can report, because it is about their absence
+STALE: Final = "ReplicaStale"  # no row can report this alert, because it means that rows are missing
 STATUS_STEP: Final = "Run `kontrast status`"
 _REBUILD: Final = "`kontrast stream --rebuild`"
 
@@ -29,7 +29,7 @@ BLINDING: Final = {
 
 
 class Blindness(msgspec.Struct, frozen=True):
-    """Why nothing of a picture is known to be current, since when, and what a person can do about it."""
+    """Reason why a picture may not be current, with its start and the step that a person can take."""
 
     reason: str
     since_ms: int | None
@@ -37,7 +37,7 @@ class Blindness(msgspec.Struct, frozen=True):
 
 
 def silent_process(job: JobRow | None, heard_ms: int, now_ms: int, stale_after_ms: int) -> str:
-    """Return the process that stopped since the heartbeat of `heard_ms`, or an empty text if both may have.
+    """Return the process that stopped after the heartbeat of `heard_ms`, or an empty text if it may be either one.
 
     A job without a record to read writes its row each ten seconds. So a row that is newer than the heartbeat shows that
     the job waits for the watcher.
@@ -56,7 +56,7 @@ def check_of(silent: str) -> str:
 
 
 def silence(heard_ms: int, present: Present | None, *, is_replayed: bool = False) -> Blindness | None:
-    """Return that the newest heartbeat is older than the setting allows, for a cluster that should be current."""
+    """Return the blindness if the newest heartbeat is older than the setting allows. A replayed past has none."""
     if present is None or is_replayed or not present.is_stale(heard_ms):
         return None
     silent = f"`{present.silent}` is silent" if present.silent else "`kontrast watch` or `kontrast stream` has stopped"
@@ -64,7 +64,7 @@ def silence(heard_ms: int, present: Present | None, *, is_replayed: bool = False
 
 
 def hidden_by(alerts: Iterable[AlertRow]) -> Blindness | None:
-    """Return the open alert that hides the cluster, if there is one."""
+    """Return the blindness by an open alert that hides the cluster, if there is one."""
     for row in alerts:
         if row.state == "open" and row.alert in BLINDING:
             return Blindness(BLINDING[row.alert], row.since_ms, _capital(first_sentence(row.action)))
@@ -72,7 +72,7 @@ def hidden_by(alerts: Iterable[AlertRow]) -> Blindness | None:
 
 
 def blindness(picture: Picture) -> Blindness | None:
-    """Return why the state of the cluster is not known, if it is not. This wins over all that the picture has."""
+    """Return why the state of the cluster is not known, or None. The reason overrides all facts of the picture."""
     return (
         silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
         or hidden_by(picture.alerts)
@@ -87,7 +87,7 @@ def doubts(picture: Picture) -> tuple[str, ...]:
 
 
 def doubts_beside(picture: Picture, blind: Blindness | None) -> tuple[str, ...]:
-    """Return each reason to doubt a picture whose blindness is judged."""
+    """Return each reason to doubt the picture, for a caller that already has its blindness."""
     present, found = picture.present, []
     if present is not None and picture.is_replayed:
         found.append("this shows a past that `kontrast replay` published, not the present")

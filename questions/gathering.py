@@ -14,6 +14,7 @@ from controller.restore.one_read import context_of_read
 from controller.step import steps
 from controller.view.types import Context
 from questions.picture import Origin, Picture, worst_first
+from questions.question import keep_nothing
 
 _RESOLVED = "resolved"
 _NODE = RecordKind.NODE
@@ -21,13 +22,8 @@ _NOTHING: Mapping[str, int] = MappingProxyType({})
 _OF_TOPICS = frozenset(kind.name for subject in ("Partitions", "Topics") for kind in SECTIONS[subject])
 
 
-def keep_nothing(_row: Row) -> bool:
-    """Return the choice of a question that ignores the past."""
-    return False
-
-
 class Gathering:
-    """A picture during its records. `keeps` selects the rows of the story."""
+    """A picture that grows with its records. `keeps` selects the rows of the story."""
 
     def __init__(self, context: Context, keeps: Callable[[Row], bool] = keep_nothing) -> None:
         self.context = context
@@ -47,7 +43,7 @@ class Gathering:
         """Apply the next records."""
         position = self.context.header.position
         for record in records:
-            if record.position > position:  # else it is a repetition, or an older forwarder's
+            if record.position > position:  # otherwise the record is a repetition, or an older forwarder's
                 self._note(record)
                 position = record.position
         outcome = steps(self.context, records, shows_partitions=self._shows_partitions)
@@ -66,10 +62,10 @@ class Gathering:
         *,
         has_all_topics: bool = True,
     ) -> Picture:
-        """Return the cluster of one complete read, dated by its znodes, because no beginning was seen.
+        """Return the cluster of one complete read, with times from its znodes, because Kontrast saw no beginning.
 
-        Without all topics it has no alerts on the cluster, its brokers and its controller, because the counts are of a
-        part.
+        If the read lacks topics, the picture has no alerts on the cluster, its brokers and its controller, because
+        their counts cover only a part.
         """
         self._records = {record.path: record for record in read if record.kind is _NODE}
         self._as_of_ms = read[0].observed_ms

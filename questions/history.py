@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import MappingProxyType
 from typing import Final
 
@@ -19,6 +19,7 @@ from questions.explain.subject import Subject
 from questions.memory import Memory
 from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
+from questions.timeline.lanes import Condition, lanes_of
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of
 
@@ -27,6 +28,7 @@ from questions.timeline.timeline import Timeline, timeline_of
 _MOST_NEWEST: Final = 3_000
 _MOST_AT_BEGINNINGS: Final = 1_500
 _NAMED_EVENTS: Final = 200
+_RECENT_MS: Final = 15 * 60_000
 _BEGINNING_MS: Final = 5_000  # of an incident. Brokers leave within a session timeout, elections follow within a second
 WINDOWS_SECONDS: Final = MappingProxyType(
     {
@@ -49,7 +51,7 @@ class AskedMoment(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened between two moments, and the cluster as of a third between them."""
+    """Events between two moments, and the cluster at the moment `at_ms` between them."""
 
     overview: Overview
     at_ms: int
@@ -58,16 +60,16 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     newest_ms: int
     kept_since_ms: int
     timeline: Timeline | None  # with some of its events, if any happened
-    earlier_events: int  # that are not in it
+    earlier_events: int  # events that `timeline` leaves out
     previous_ms: int | None  # of the event before the moment
     next_ms: int | None
-    notes: tuple[str, ...]  # why it may not be all
+    notes: tuple[str, ...]  # why events may be missing
 
 
 class Histories:
     """Histories of the followed clusters, from memory.
 
-    `overview_of` takes a snapshot and its moment, None for now. `why_incomplete` returns why some may be missing.
+    `overview_of` takes a snapshot and its moment, None for now. `why_incomplete` returns why rows may be missing.
     """
 
     def __init__(
@@ -111,6 +113,30 @@ class Histories:
             notes=tuple(notes),
         )
 
+    def recent(self, cluster: str, subject: Subject, at_ms: int | None) -> Timeline | None:
+        """Return the lanes of a subject in the last minutes before a moment, if anything was wrong with it.
+
+        A partition has the lanes of its brokers, too.
+        """
+        past, then = self._memory.kept(cluster), self._memory.cluster(cluster, at_ms, subject.topics or ())
+        if past is None or then is None:
+            return None
+        end_ms = past.newest_ms if at_ms is None else past.nearest(at_ms)
+        begin_ms = max(past.since_ms, end_ms - _RECENT_MS)
+        changed = self._memory.changes(cluster, begin_ms, end_ms, {PartitionRow.output, AlertRow.output})
+        wanted = _selection(subject)
+        if subject.partition is not None:
+            tp = subject.partition
+            row = then.topics[tp.topic].partitions.get(tp.partition) if tp.topic in then.topics else None
+            wanted = Selection(partitions=frozenset({tp}), brokers=frozenset(row.replicas if row is not None else ()))
+        rows = [row for row in _with_unchanged(changed, then, begin_ms) if _is_of(row, wanted)]
+        lanes = lanes_of(rows, wanted, begin_ms, end_ms, by_topic=bool(wanted.topics))
+        if all(span.condition is Condition.WELL for lane in lanes.lanes for span in lane.spans):
+            return None
+        return Timeline(
+            cluster=cluster, about=wanted.words, begin_ms=begin_ms, end_ms=end_ms, events=(), pictured=lanes
+        )
+
     def _overview(self, then: ClusterSnapshot, at_ms: int, *, is_now: bool) -> Overview:
         """Return the cluster at the moment, or as it is known now if no moment is asked for."""
         now = self._memory.cluster(then.cluster) if is_now else None
@@ -123,17 +149,7 @@ class Histories:
         incomplete = self._why_incomplete()
         changed = self._memory.changes(cluster, begin_ms, end_ms)
         notes = [] if incomplete is None else [incomplete]
-        # Brokers, a controller and affected partitions that did not change have a lane, too.
-        unchanged = [
-            *then.brokers,
-            *then.unusable,
-            *then.under_min_isr,
-            *([then.controller] if then.controller else []),
-        ]
-        rows = {(row.generation, row.seq, row.ordinal): row for row in changed}
-        rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
-        is_kept = TimelineRows()
-        every = [rows[place] for place in sorted(rows) if is_kept(rows[place])]
+        every = _with_unchanged(changed, then, begin_ms)
         story = _beginnings_and_newest(every)
         if len(story) < len(every):
             notes.append(
@@ -146,8 +162,28 @@ class Histories:
         return (timeline_of(picture, _selection(subject), window, pictured=every) if story else None), notes
 
 
+def _is_of(row: Row, wanted: Selection) -> bool:
+    """Return whether a lane of the subject shows the row. Alerts show when Kontrast or the controller was away."""
+    if isinstance(row, PartitionRow):
+        return wanted.names(row.topic, row.partition)
+    return isinstance(row, AlertRow) or wanted.is_about(row, None)
+
+
+def _with_unchanged(changed: Iterable[Row], then: ClusterSnapshot, begin_ms: int) -> list[Row]:
+    """Return the rows of timelines in their order, with brokers, controller and partitions that did not change."""
+    of_topics = (row for topic in then.topics.values() for row in topic.partitions.values())
+    unchanged = (
+        *(*then.brokers, *then.unusable, *then.under_min_isr, *of_topics),
+        *([then.controller] if then.controller else []),
+    )
+    rows = {(row.generation, row.seq, row.ordinal): row for row in changed}
+    rows |= {(row.generation, row.seq, row.ordinal): row for row in unchanged if row.time_ms < begin_ms}
+    is_kept = TimelineRows()
+    return [rows[place] for place in sorted(rows) if is_kept(rows[place])]
+
+
 def _beginnings_and_newest(rows: list[Row]) -> list[Row]:
-    """Return few of very many rows, from the beginning of each incident and the newest."""
+    """Return the rows, of very many changes of partitions only the newest and those where an incident begins."""
     begun_ms = [row.time_ms for row in rows if _begins_an_incident(row)]
     of_partitions = [at for at, row in enumerate(rows) if _is_of_partition(row)]
     if len(of_partitions) <= _MOST_NEWEST:

@@ -15,7 +15,7 @@ from controller.view.returns import Return, Waiting, order_of_return
 from controller.view.types import Header
 from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
 from wording.facts import Departure
-from wording.sentences import event_of, first_sentence, listed
+from wording.sentences import event_of, first_sentence, joined, listed
 
 _HOW_IT_LEFT: Final = {
     kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
@@ -50,7 +50,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     severity: Severity
     event: str
-    how: str  # the brokers left, empty if in several ways
+    how: str  # how the brokers left, empty if they left in several ways
     since: Beginning
     brokers: tuple[BrokerId, ...]  # that are away
     returns: tuple[Return, ...]  # the broker to start first
@@ -79,7 +79,7 @@ def troubles_in(header: Header) -> Iterator[Trouble]:
 
 
 def incidents_in(picture: Picture, troubles: Sequence[Trouble]) -> tuple[Incident, ...]:
-    """Return the incidents, the worst first. Alerts that only inform need an effect on clients, as a shutdown has.
+    """Return the incidents, the worst first. Alerts that only inform are an incident only if clients are affected.
 
     Alerts of Kontrast on itself and on ZooKeeper are no incident of the cluster.
     """
@@ -132,7 +132,7 @@ def _incident(
 
 
 def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
-    """Return the brokers of an incident that are away. Brokers that never were there are wrong ids, and not away."""
+    """Return the brokers of an incident that are away. A broker that never registered is not away but a wrong id."""
     named = {
         broker
         for alert in alerts
@@ -145,7 +145,7 @@ def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
 
 
 def _is_hit(trouble: Trouble, away: Sequence[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool) -> bool:
-    """Return whether the incident causes the trouble. `by_controller`: the controller has an incident."""
+    """Return whether the incident causes the trouble. `by_controller` means that an alert on the controller pages."""
     if not trouble.waiting.brokers.isdisjoint(away):
         return True
     if by_controller and trouble.is_up_to_controller:
@@ -179,6 +179,6 @@ def _down(away: Sequence[BrokerId], header: Header) -> str:
     if rest:
         in_rack = f" (rack {rack})" if not lost and len(own_racks) == 1 and (rack := own_racks.pop()) else ""
         named.append(f"{listed(rest)}{in_rack}")
-    subject = " and ".join((", ".join(named[:-1]), named[-1])) if len(named) > 1 else named[0]
+    subject = joined(named, most=len(named))
     verb = "is" if (len(lost), len(rest)) in ((1, 0), (0, 1)) else "are"
     return f"{subject[:1].upper()}{subject[1:]} {verb} down"

@@ -1,8 +1,8 @@
 """Partitions of one complete read as `kontrast snapshot` shows them, each with its concerns and their reasons.
 
-The znodes suffice for a partition with a registered leader, all its replicas in sync, and no move under way. The
-replica takes in only the others. Most partitions of most clusters are of the first kind. Each of the second kind costs
-ten times as much.
+The znodes suffice for a partition with a registered leader, all its replicas in sync, and no move under way, as most
+partitions of most clusters are. Only the remaining partitions go through the replica, because each costs ten times as
+much there.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="par
 class JudgedCluster:
     """A cluster at one moment, from the metadata of its znodes.
 
-    `replicated` returns the replica's view of the same znodes, without the partitions that it is given.
+    `replicated` takes the partitions that need no replica, and returns the replica's view of all others.
     """
 
     def __init__(self, metadata: Collection[Metadata], replicated: Callable[[Sound], Outcome]) -> None:
@@ -83,7 +83,7 @@ def _judged(lines: Iterable[PartitionMetadata], replicated: Callable[[Sound], Ou
     sound = _sound(lines)
     outcome = replicated(sound)
     header = outcome.context.header
-    if header.led_by_kraft or header.migration.seen:  # which brokers live follows from all partitions then
+    if header.led_by_kraft or header.migration.seen:  # then only all partitions together show which brokers are alive
         sound = {}
         outcome = replicated(sound)
     else:
@@ -150,7 +150,7 @@ def _with(  # noqa: PLR0913 (all that is added)
     concerns: tuple[Concern, ...],
     reason: str | None,
 ) -> JudgedPartition:
-    # By position, because there is one for every partition.
+    # Arguments by position, because they are faster, and this runs for every partition.
     return JudgedPartition(
         line.topic,
         line.partition,
@@ -176,7 +176,7 @@ def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
     found: dict[_Key, tuple[Concern, ...]] = {}
     for name, topic in context.topics:
         if topic.queued_for_deletion:
-            continue  # its remaining replicas no longer matter
+            continue  # the remaining replicas of a deleted topic do not matter
         for number, partition in topic.partitions.items():
             *_, under_replicated, at_min_isr, under_min_isr = leadership(topic, partition, rules)
             counted_in = {

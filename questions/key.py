@@ -32,16 +32,16 @@ class KeyAnswer(msgspec.Struct, frozen=True):
 
     topic: str
     partition: PartitionId
-    partitions: int  # of the topic, because another number moves the key
-    leader: BrokerId | None  # a live one
+    partitions: int  # of the topic. If their number changes, the key moves
+    leader: BrokerId | None  # None without a live leader
     takes_acks_1: bool
     takes_acks_all: bool
-    reason: str | None  # reason against acceptance, or the missing part
+    reason: str | None  # the partition's problem, if it has one
     as_of_ms: int
 
 
 def key_bytes(text: str, key_format: KeyFormat) -> bytes:
-    """Return the bytes of the producer's serializer for the key. Raise ValueError."""
+    """Return the key's bytes as the producer's serializer writes them. Raise ValueError for text of another format."""
     try:
         return _READERS[key_format](text)
     except (ValueError, OverflowError) as error:

@@ -1,16 +1,17 @@
-"""Brokers that a question names, compared with the cluster."""
+"""Brokers that a question names, compared with the cluster, and their machines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from controller.contract.ids import BrokerId
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context
+from wording.sentences import listed
 
 
 class UnknownBrokersError(ValueError):
-    """Brokers or racks that the cluster does not have, or in another state than the question supposes."""
+    """Brokers or racks that the cluster lacks, or whose state differs from the one that the question supposes."""
 
 
 def is_known(context: Context, broker: BrokerId) -> bool:
@@ -22,12 +23,15 @@ def is_known(context: Context, broker: BrokerId) -> bool:
     return any(state is not None and (broker == state.leader or broker in state.isr) for state in states)
 
 
+def host_of(endpoints: Sequence[str]) -> str:
+    """Return the host of the first listener, as the broker registered it, empty without one."""
+    return endpoints[0].partition("://")[2].rpartition(":")[0].strip("[]") if endpoints else ""
+
+
 def refuse_unknown(context: Context, brokers: Iterable[BrokerId]) -> None:
     """Raise UnknownBrokersError for the first broker that nothing in the cluster names."""
     for broker in brokers:
         if not is_known(context, broker):
             header = context.header
-            known = ", ".join(map(str, sorted({*header.brokers, *replicas_by_broker(header)})))
-            raise UnknownBrokersError(
-                f"there is no broker {broker} in {header.cluster}: its brokers are {known or 'none'}"
-            )
+            known = listed({*header.brokers, *replicas_by_broker(header)})
+            raise UnknownBrokersError(f"there is no broker {broker} in {header.cluster}, but {known}")

@@ -1,4 +1,4 @@
-"""Memory of every cluster that the outputs have, with the newest row of each subject and those that they replaced."""
+"""Memory of every cluster that the outputs have, with the newest row of each subject and the rows that it replaced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHANGES: Final = (PartitionRow.output, AlertRow.output, Transition.output)
 
 
 class Kept(NamedTuple):
-    """From which moment to which one a cluster is known."""
+    """First and last moment at which a cluster is known."""
 
     since_ms: int
     newest_ms: int
@@ -46,7 +46,7 @@ class Memory:
         self.alert_news = threading.Event()
         self.sources = tuple(sources)
         self._lock = threading.Lock()
-        # A lookup by `get` makes no cluster.
+        # Look up with `get`, because an index creates the cluster.
         self._clusters: dict[str, defaultdict[str, ClusterRows]] = {
             source: defaultdict(lambda: ClusterRows(Past(past_rows))) for source in sources
         }
@@ -59,11 +59,11 @@ class Memory:
         """Apply a row of this source. Return False if a newer one of its subject is known."""
         with self._lock:
             if isinstance(row, JobRow):
-                # Of a cluster that the batch had no record of, the older progress stays.
+                # A cluster without a record in the batch keeps its older progress.
                 known = self._jobs[source].clusters if source in self._jobs else {}
                 self._note_job(source, row, {**known, **row.clusters})
                 return True
-            if isinstance(row, Transition):  # which says nothing of the present, so it makes no cluster
+            if isinstance(row, Transition):  # it shows nothing of the present, so it creates no cluster
                 self._transitions[source][row.cluster].append(row)
                 return False
             is_news = self._clusters[source][row.cluster].apply(row)
@@ -74,10 +74,10 @@ class Memory:
     def add_cluster(self, cluster: str, source: str = "") -> None:
         """Add a cluster, even one without rows."""
         with self._lock:
-            _ = self._clusters[source][cluster]  # makes it
+            _ = self._clusters[source][cluster]  # creates the rows
 
     def forget(self, output: str, cluster: str | None = None, *, source: str = "", for_good: bool = False) -> None:
-        """Drop the rows of this output, which starts over, for all clusters or one. One may end for good."""
+        """Drop the rows of an output that starts over, for one cluster or all, `for_good` if an operator forgot it."""
         with self._lock:
             clusters, job = self._clusters[source], self._jobs.get(source)
             if output == Transition.output:
@@ -112,7 +112,7 @@ class Memory:
     def cluster(
         self, name: str, at_ms: int | None = None, topics: Collection[str] | None = ()
     ) -> ClusterSnapshot | None:
-        """Return the existing cluster at a kept moment, by default now, with some topics, None for all."""
+        """Return the cluster now or at a kept moment, if it exists, with the named topics, or all for None."""
         with self._lock:
             return self._snapshot(name, at_ms, topics)
 
@@ -125,7 +125,7 @@ class Memory:
         return known.snapshot(name, self._clock_behind_ms(source, name), at_ms, topics)
 
     def kept(self, cluster: str) -> Kept | None:
-        """Return the time of which the cluster's whole state is known, if any."""
+        """Return the span in which the cluster's whole state is known, if any."""
         with self._lock:
             known = self._rows_of(cluster)
             gauges = None if known is None or known.is_gone else known.gauges()
@@ -204,8 +204,12 @@ class Memory:
     def knows(self, cluster: str) -> bool:
         """Return whether the cluster exists."""
         with self._lock:
-            known = self._rows_of(cluster)
-            return known is not None and not known.is_gone
+            return self._exists(cluster)
+
+    def names(self) -> list[str]:
+        """Return the names of all clusters, in their order."""
+        with self._lock:
+            return [name for name in self._names() if self._exists(name)]
 
     def named_twice(self) -> str | None:
         """Return a sentence about the first cluster that several sources have, if there is one."""
@@ -219,7 +223,7 @@ class Memory:
         return None
 
     def is_live(self, cluster: str) -> bool:
-        """Return whether heartbeats of the present cluster arrive."""
+        """Return whether the cluster has heartbeats and is not a replayed past."""
         with self._lock:
             known = self._rows_of(cluster)
             gauges = None if known is None else known.gauges()
@@ -240,13 +244,17 @@ class Memory:
         return sorted(set().union(*self._clusters.values()))
 
     def _holder(self, cluster: str) -> tuple[str, ClusterRows | None]:
-        """Return the source of the cluster, with its rows. Of several sources, the one that has not forgotten it."""
+        """Return the source that has the cluster, with its rows. A source that has forgotten the cluster comes last."""
         found: tuple[str, ClusterRows | None] = "", None
         for source, by_name in self._clusters.items():
             known = by_name.get(cluster)
             if known is not None and (found[1] is None or found[1].is_gone):
                 found = source, known
         return found
+
+    def _exists(self, cluster: str) -> bool:
+        known = self._rows_of(cluster)
+        return known is not None and not known.is_gone
 
     def _rows_of(self, cluster: str) -> ClusterRows | None:
         return self._holder(cluster)[1]

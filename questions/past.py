@@ -1,7 +1,7 @@
 """Rows of a cluster that newer ones replaced, as far back as there is room, to restore an earlier moment.
 
-A context for each moment would share its chunks with the next one. Yet with 200,000 partitions it takes 5 kB and 90 µs
-for each change, where a replaced row takes 0.7 kB and 9 µs.
+A replaced row takes 0.7 kB and 9 µs. A context for each moment would share its chunks with the next context, but with
+200,000 partitions it takes 5 kB and 90 µs for each change.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ PAST_ROWS: Final = 50_000
 # The gauges of 100 brokers take 50 kB, as 50 replaced partitions do. Gauges without news are not kept.
 _ROWS_PER_GAUGES: Final = 50
 _MOST_NOTABLE: Final = 100
-# No alert was open before the first row.
+# Start of the known time, None until the first row. Alerts are known from 0, because none was open before their first.
 _BEGINNINGS: Final = MappingProxyType({PartitionRow.output: None, AlertRow.output: 0})
 
 Replaced = Mapping[type[Row], Mapping[Hashable, Row | None]]
-"""By kind and key, the rows at a moment of the subjects that changed since, None for one without a row."""
+"""Earlier rows of the subjects that changed since, by kind and key, None for a subject that had no row."""
 
 
 class Change(NamedTuple):
-    """A row with its key among those of its kind, and the one that it replaced, None for a new subject."""
+    """A row with its key among the rows of its kind, and the row that it replaced, None for a new subject."""
 
     before: Row | None
     row: Row
@@ -38,7 +38,7 @@ class Change(NamedTuple):
 
 
 class _Changes:
-    """The rows of one output in the order in which they came, each with the one that it replaced."""
+    """The rows of one output in the order of arrival, each with the row that it replaced."""
 
     def __init__(self, most: int, since_ms: int | None) -> None:
         self._most = most
@@ -56,7 +56,7 @@ class _Changes:
         self._newest_ms = max(self._newest_ms, change.row.time_ms)
 
     def begin_now(self) -> None:
-        """Drop all, because rows are missing. The newest rows hold at the time of the newest one."""
+        """Drop all changes, because rows are missing. The time from the newest change on is known again."""
         self.kept.clear()
         self.since_ms = self._newest_ms or self.since_ms
 
@@ -94,14 +94,14 @@ class Past:
             self._changes[row.output].note(change)
 
     def begin_now(self, output: str) -> None:
-        """Drop this output's past."""
+        """Drop this output's past, because rows are missing."""
         if output in self._changes:
             self._changes[output].begin_now()
         elif output == GaugesRow.output and self._gauges:
             self._gauges = deque([self._gauges[-1]], maxlen=self._gauges.maxlen)
 
     def forget(self, output: str) -> None:
-        """Drop this output's past, which was void."""
+        """Drop this output's past, because the output starts over."""
         self.notable = deque((each for each in self.notable if each.row.output != output), _MOST_NOTABLE)
         if output in self._changes:
             self._changes[output] = _Changes(self._most_rows, _BEGINNINGS[output])
@@ -139,7 +139,7 @@ def _is_notable(before: Row | None, row: Row) -> bool:
 
 
 def _led(row: MigrationRow) -> tuple[object, ...]:
-    """Return the phase and the KRaft controller, which are news in a row that comes with each heartbeat."""
+    """Return the phase and the KRaft controller, because only their change is news in a row of each heartbeat."""
     return (row.phase, row.since_ms, row.leader, row.kraft_epoch)
 
 

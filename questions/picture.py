@@ -19,7 +19,7 @@ from controller.view.health import reason_for
 from controller.view.types import Context, Header, Partition, Topic
 from questions.clients.groups import NO_CLIENTS, Clients
 
-CONTROLLER_GROUP: Final = "controller"  # of the alerts about it
+CONTROLLER_GROUP: Final = "controller"  # group of the alerts about the controller
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
 WORST_FIRST: Final[Mapping[Severity, int]] = {severity: place for place, severity in enumerate(Severity)}
 _KINDS = {name: place for place, name in enumerate(ALERT_KINDS)}  # partitions, brokers, the controller, topics
@@ -66,7 +66,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     written_ms: Mapping[str, int] = {}
     as_of_ms: int = 0  # when the cluster was last heard of, by the forwarder's wall clock
     present: Present | None = None  # unset for a moment of the past
-    is_replayed: bool = False  # it is the past, as `kontrast replay` published it
+    is_replayed: bool = False  # the picture is a past that `kontrast replay` published
     lacking: tuple[str, ...] = ()  # outputs that lost rows of the cluster, which the job has not written again
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
     clients: Clients = NO_CLIENTS  # as brokers last described them

@@ -13,6 +13,7 @@ from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.rules.placement import place_replicas
 from controller.view.types import Context
 from questions.known_brokers import refuse_unknown
+from wording.sentences import listed, plural
 from wording.suggestions import did_you_mean, near
 
 Assignment = Mapping[TopicPartition, tuple[BrokerId, ...]]
@@ -25,14 +26,14 @@ class UnplaceableError(ValueError):
 
 
 class Goal(msgspec.Struct, frozen=True):
-    """Goal of a movement. Unnamed parts stay."""
+    """Goal of a movement. An unset field changes nothing."""
 
     drain: frozenset[BrokerId] = frozenset()  # brokers that must host no replica
-    rack_aware: bool = False  # no rack has more replicas of a partition than the others make necessary
+    rack_aware: bool = False  # spread the replicas of a partition evenly over the racks
     replication_factor: int | None = None
 
     def is_met_by(self, replicas: tuple[BrokerId, ...]) -> bool:
-        """Return whether these replicas may stay, regardless of racks. Return False if racks count."""
+        """Return whether these replicas may stay. Return False if racks count, which are unknown here."""
         is_enough = self.replication_factor in (None, len(replicas))
         return is_enough and not self.rack_aware and self.drain.isdisjoint(replicas)
 
@@ -51,7 +52,7 @@ class Movement(msgspec.Struct, frozen=True):
 
 
 def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[TopicPartition, tuple[BrokerId, ...]]:
-    """Return the replicas of these topics (all without names) after current reassignments.
+    """Return the replicas of these topics, by default all, after current reassignments.
 
     Topics in the deletion queue are excluded. Raise UnplaceableError for a missing topic.
     """
@@ -89,7 +90,7 @@ def placed_by_kafka(  # noqa: PLR0913 (all that Kafka is given or draws)
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
     if absent:
-        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered")
+        raise UnplaceableError(f"{listed(absent, 'is')} not registered")
     racks = {broker: registered[broker].rack for broker in _as_the_tool_has_them(context) if broker in brokers}
     if rack_aware is False or (rack_aware is None and None in racks.values()):
         racks = dict.fromkeys(racks, None)
@@ -107,8 +108,8 @@ def _as_the_tool_has_them(context: Context) -> list[BrokerId]:
     """Return the registered brokers in the order of Kafka's tool without racks.
 
     Before 3.0 the tool can read ZooKeeper and uses the ids' order. A tool that asks a broker keeps the answer in a Java
-    `HashMap` and uses its order (3.9 `DescribeClusterResponse.nodes`). Ids of one bucket have the broker's order, which
-    ZooKeeper does not show. Here they are in the ids' order.
+    `HashMap` and uses its order (3.9 `DescribeClusterResponse.nodes`). Ids of one bucket keep the broker's order, but
+    ZooKeeper does not show that order, so this function uses the ids' order there.
     """
     ids = sorted(context.header.brokers)
     if not context.header.profile.tools_ask_a_broker:
@@ -120,16 +121,17 @@ def _as_the_tool_has_them(context: Context) -> list[BrokerId]:
 
 
 def least_movement(context: Context, topics: Collection[str], brokers: Collection[BrokerId], goal: Goal) -> Movement:
-    """Reassignment to the goal in which every replica that may stay stays, in its place in the order.
+    """Return a reassignment to the goal that keeps each replica that may stay, at its place in the order.
 
-    New replicas go to the broker that has the fewest then, in a rack that has the fewest of the partition where racks
-    count. Raise UnplaceableError, and UnknownBrokersError for a broker to drain that does not exist.
+    Each new replica goes to the broker with the fewest replicas so far. If racks count, only brokers in a rack with the
+    fewest replicas of the partition can get it. Raise UnplaceableError, and UnknownBrokersError for a broker to drain
+    that does not exist.
     """
     refuse_unknown(context, sorted(goal.drain))
     racks = _usable(context, brokers, goal)
     hosted = Counter(chain.from_iterable(replicas for _, _, replicas in _replicas_of(context)))
     load = Counter({broker: hosted[broker] for broker in racks})
-    moving = {  # most need not
+    moving = {  # most partitions need not move
         TopicPartition(name, number): replicas
         for name, number, replicas in _replicas_of(context, topics)
         if not goal.is_met_by(replicas)
@@ -166,12 +168,14 @@ def _usable(context: Context, brokers: Collection[BrokerId], goal: Goal) -> dict
     registered = context.header.brokers
     absent = sorted(set(brokers) - registered.keys())
     if absent:
-        raise UnplaceableError(f"broker {', '.join(map(str, absent))} is not registered, so it cannot get replicas")
+        they = plural(len(absent), "it", "they")
+        raise UnplaceableError(f"{listed(absent, 'is')} not registered, so {they} cannot get replicas")
     usable = sorted(set(brokers or registered) - goal.drain)
     racks = {broker: registered[broker].rack for broker in usable}
     without = [broker for broker, rack in racks.items() if rack is None]
     if goal.rack_aware and without:
-        raise UnplaceableError(f"broker {', '.join(map(str, without))} has no rack. Set broker.rack and restart it")
+        them = plural(len(without), "it", "them")
+        raise UnplaceableError(f"{listed(without, 'has')} no rack. Set broker.rack and restart {them}")
     return racks
 
 
@@ -213,5 +217,5 @@ def _next_broker(
     if not free:
         raise UnplaceableError(f"{tp} needs {len(kept)} replicas, but only {len(racks)} brokers can host them")
     if not in_rack:
-        return min(free, key=load.__getitem__)  # of the brokers with the fewest the first by id, as below
+        return min(free, key=load.__getitem__)  # of several brokers with the fewest, the first by id
     return min(free, key=lambda broker: (in_rack[racks[broker]], load[broker]))

@@ -11,13 +11,11 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec.structs import replace
 
-from controller.contract.alert_kinds import kinds
-from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
 from controller.view.flawed_znodes import no_controller_because, stopping_starts
 from controller.view.gauges import REASSIGNING, replicas_by_broker
@@ -30,9 +28,11 @@ from questions.doubts import doubts
 from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.lease import Lease
 from questions.picture import Picture
+from questions.question import NotFoundError, Question, meaning
 from questions.state import Counts
 from questions.whatif.consequences import PartitionChange, place_of
 from questions.whatif.hypothetical_cluster import NoControllerError
+from questions.whatif.rolling import failing_starts
 from questions.whatif.scenario import Change, Step, play
 from wording.facts import Fact, down, unknown
 from wording.sentences import counted, verb
@@ -90,7 +90,7 @@ class Reason(msgspec.Struct, frozen=True):
 class Restartable(msgspec.Struct, frozen=True):
     """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown.
 
-    `lease` is the one that anybody holds in the cluster, if `kontrast serve` answers.
+    `lease` is the cluster's current lease, whoever holds it, if `kontrast serve` answers.
     """
 
     cluster: str
@@ -100,6 +100,31 @@ class Restartable(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
     doubts: tuple[str, ...]
     lease: Lease | None = None
+
+
+class MayRestart(Question, frozen=True):
+    """Judge whether a broker may be restarted now, with every reason against it."""
+
+    answer = Restartable
+    asks_clients = True
+
+    broker: Annotated[int, meaning("Broker to restart.")]
+    accept_topics: Annotated[
+        tuple[str, ...], meaning("Topics that may go offline or reject acks=all, such as 'scratch-*'.")
+    ] = ()
+    accept_absent: Annotated[
+        tuple[int, ...], meaning("Broker that need not come back, such as a wrong id in a reassignment.")
+    ] = ()
+
+    def ask(self, picture: Picture) -> Restartable:
+        """Judge the restart by a controlled shutdown. Raise NotFoundError."""
+        absent = tuple(map(BrokerId, self.accept_absent))
+        try:
+            return restartable(
+                picture, BrokerId(self.broker), accepted_topics=self.accept_topics, accepted_absent=absent
+            )
+        except UnknownBrokersError as error:
+            raise NotFoundError(str(error)) from error
 
 
 def restartable(
@@ -130,7 +155,7 @@ def restartable(
 
 
 def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
-    """Return the answer to `holder` under a lease, which is a reason against the restart of anybody else."""
+    """Return the answer to `holder` under a lease, which is a reason against the restart unless `holder` has it."""
     answer = replace(answer, lease=lease)
     if (lease.broker, lease.holder) == (answer.broker, holder):
         return answer
@@ -165,11 +190,6 @@ def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
         if not _WILDCARD.search(name) and picture.topic(name) is None:
             names = [topic for topic, _ in picture.context.topics]
             raise UnknownBrokersError(f"there is no topic {name} to be accepted{did_you_mean(near(name, names))}")
-
-
-def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
-    """Return the alerts on brokers that would fail at their next start, on all of them if an alert names none."""
-    return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
 
 
 def _consequences(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
@@ -268,7 +288,7 @@ def _reassigns(event: StoredEvent) -> bool:
 def _work_under_way(context: Context, counts: Counts, accepted: set[BrokerId]) -> Iterator[Reason]:
     """Yield reassignments and deletions under way, without those that wait for accepted brokers alone."""
     header = context.header
-    # A reassignment is complete in memory when all replicas are in sync. Its entry goes with the due write.
+    # The controller's memory completes a reassignment when all replicas are in sync. Its entry goes with the due write.
     topics = {name for event in header.events.values() if _reassigns(event) for name in event.topics}
     partitions = [at for name, topic in context.topics if name in topics for at in topic.partitions.values()]
     ending = sum(bool(at.pending_assignments) and not at.reassigning for at in partitions)

@@ -1,24 +1,30 @@
-"""Search by part of a name for topics, partitions, brokers, the controller, clusters, and a key's partition."""
+"""Search by part of a name for topics, partitions, brokers, the controller, clusters, and a key's partition.
+
+Each hit has its state in the words of the map.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from itertools import islice
 from typing import Final
 
 import msgspec
 
-from controller.contract.ids import BrokerId
+from controller.contract.metadata_rows import PartitionRow
 from controller.rules.partitioner import partition_for_key
-from questions.cluster_rows import ClusterSnapshot
 from questions.key import KeyFormat, key_bytes
 from questions.memory import Memory
+from questions.overview.impact_map import state_of_partition, states_in_words
+from questions.overview.overview import Overview
+from questions.state import State
 from questions.subjects import subject_of
 from wording.sentences import counted
 
 _MOST_HITS: Final = 12
-_MOST_OF_A_CLUSTER: Final = 200  # looked at, so that the best come first
+_MOST_OF_A_CLUSTER: Final = 200  # topics that are ranked, so that the best come first
 _KEY: Final = re.compile(r"key\s+(?P<key>.+?)\s+(?:of|in)\s+(?P<topic>\S+)", re.IGNORECASE)
 _BROKER: Final = re.compile(r"(?:broker\s*)?(?P<digits>[0-9]{1,9})", re.IGNORECASE)
 
@@ -40,51 +46,52 @@ class Found(msgspec.Struct, frozen=True):
     more: bool
 
 
-def search(memory: Memory, words: str, cluster: str | None = None) -> Found:
-    """Search one cluster, or all clusters by names of clusters and topics."""
+def search(memory: Memory, words: str, judged: Callable[[str], Overview], cluster: str | None = None) -> Found:
+    """Search one cluster, or all by names of clusters and topics. `judged` returns a cluster with its state."""
     words = words.strip()
-    hits = islice(_hits(memory, words, cluster), _MOST_HITS + 1) if words else iter(())
+    hits = islice(_hits(memory, words, cache(judged), cluster), _MOST_HITS + 1) if words else iter(())
     found = list(hits)
     return Found(words, tuple(found[:_MOST_HITS]), len(found) > _MOST_HITS)
 
 
-def _hits(memory: Memory, words: str, cluster: str | None) -> Iterator[Hit]:
-    if cluster is not None:
-        one = memory.cluster(cluster)
-        if one is not None:
-            yield from _in_cluster(memory, one, words, is_only=True)
-        return
-    every = memory.clusters()
-    for found in every:
-        if words.lower() in found.cluster.lower():
-            yield Hit("cluster", found.cluster, counted(len(found.brokers), "broker"), ("clusters", found.cluster))
-    for found in every:
-        yield from _in_cluster(memory, found, words, is_only=False)
+def _hits(memory: Memory, words: str, judged: Callable[[str], Overview], cluster: str | None) -> Iterator[Hit]:
+    names = memory.names() if cluster is None else [cluster]
+    for name in names if cluster is None else ():
+        if words.lower() in name.lower():
+            yield Hit("cluster", name, judged(name).state.words, ("clusters", name))
+    for name in names:
+        for hit in _in_cluster(memory, name, words, judged, is_only=cluster is not None):
+            is_known = judged(name).state.state is not State.UNKNOWN
+            yield hit if is_known or not hit.says else msgspec.structs.replace(hit, says=f"last known: {hit.says}")
 
 
-def _in_cluster(memory: Memory, found: ClusterSnapshot, words: str, *, is_only: bool) -> Iterator[Hit]:
-    page = ("clusters", found.cluster)
-    where = "" if is_only else f" of {found.cluster}"
+def _in_cluster(
+    memory: Memory, cluster: str, words: str, judged: Callable[[str], Overview], *, is_only: bool
+) -> Iterator[Hit]:
+    page = ("clusters", cluster)
+    where = "" if is_only else f" of {cluster}"
     key = _KEY.fullmatch(words)
     if key is not None:
-        yield from _of_key(memory, found.cluster, key["topic"], key["key"])
+        yield from _of_key(memory, cluster, key["topic"], key["key"])
         return
     if is_only and len(words) > 2 and words.lower() in "controller":
         yield Hit("controller", "controller", "its state and its writes", (*page, "controller"))
     broker = _BROKER.fullmatch(words)
     if is_only and broker is not None:
-        yield from _brokers(found, broker["digits"])
+        yield from _brokers(judged(cluster), broker["digits"])
     subject = subject_of(words)
     if subject is not None and subject.partition is not None:
         tp = subject.partition
-        row = memory.partitions_of(found.cluster, tp.topic).get(tp.partition)
+        row = memory.partitions_of(cluster, tp.topic).get(tp.partition)
         if row is not None:
-            yield Hit("partition", str(tp) + where, _led(row.leader), (*page, "topics", tp.topic, str(tp.partition)))
-    names = memory.topic_names(found.cluster, words, "", _MOST_OF_A_CLUSTER)
-    with_topics = memory.cluster(found.cluster, topics=names)
+            yield Hit("partition", str(tp) + where, _state(row), (*page, "topics", tp.topic, str(tp.partition)))
+    names = memory.topic_names(cluster, words, "", _MOST_OF_A_CLUSTER)
+    with_topics = memory.cluster(cluster, topics=names)
     topics = {} if with_topics is None else with_topics.topics
     for name in _best_first(topics, words):
-        yield Hit("topic", name + where, counted(len(topics[name].partitions), "partition"), (*page, "topics", name))
+        rows = topics[name].partitions.values()
+        says = ", ".join(filter(None, (counted(len(rows), "partition"), states_in_words(rows))))
+        yield Hit("topic", name + where, says, (*page, "topics", name))
 
 
 def _of_key(memory: Memory, cluster: str, topic: str, key: str) -> Iterator[Hit]:
@@ -93,17 +100,17 @@ def _of_key(memory: Memory, cluster: str, topic: str, key: str) -> Iterator[Hit]
         return
     number = partition_for_key(key_bytes(key, KeyFormat.UTF8), len(partitions))
     row = partitions.get(number)
-    led = "" if row is None else f", {_led(row.leader)}"
+    led = "" if row is None else f", {_state(row)}"
     says = f"has the key {key}, written as text{led}"
     yield Hit("partition", f"{topic}-{number}", says, ("clusters", cluster, "topics", topic, str(number)))
 
 
-def _brokers(found: ClusterSnapshot, digits: str) -> Iterator[Hit]:
-    ids = sorted(
-        (row.broker for row in found.brokers if digits in str(row.broker)), key=lambda each: (len(str(each)), each)
-    )
-    for broker in ids:
-        yield Hit("broker", f"broker {broker}", "", ("clusters", found.cluster, "brokers", str(broker)))
+def _brokers(found: Overview, digits: str) -> Iterator[Hit]:
+    as_of_ms = 0 if found.health is None else found.health.as_of_ms
+    cells = [cell for rack in found.racks for cell in rack.brokers if digits in str(cell.broker)]
+    for cell in sorted(cells, key=lambda each: (len(str(each.broker)), each.broker)):
+        page = ("clusters", found.cluster, "brokers", str(cell.broker))
+        yield Hit("broker", f"broker {cell.broker}", cell.lasting(as_of_ms), page)
 
 
 def _best_first(names: Iterable[str], words: str) -> list[str]:
@@ -111,5 +118,6 @@ def _best_first(names: Iterable[str], words: str) -> list[str]:
     return sorted(names, key=lambda name: (name.lower() != wanted, not name.lower().startswith(wanted), name))
 
 
-def _led(leader: BrokerId) -> str:
-    return f"led by broker {leader}" if leader >= 0 else "without a leader"
+def _state(row: PartitionRow) -> str:
+    led = f", led by broker {row.leader}" if row.leader >= 0 else ""
+    return state_of_partition(row).value + led

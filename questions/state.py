@@ -80,7 +80,7 @@ def not_known(reason: str, since_ms: int | None = None, first_step: str = "") ->
 
 
 def state_of(picture: Picture, counts: Counts, incidents: Sequence[Incident]) -> ClusterState:
-    """Return the state. A hidden znode makes only a cluster unknown that would otherwise be well."""
+    """Return the state. A znode that Kontrast may not read makes it unknown only if it would be well otherwise."""
     blind = blindness(picture)
     if blind is not None:
         return not_known(blind.reason, blind.since_ms, blind.step)
@@ -93,7 +93,7 @@ def state_of(picture: Picture, counts: Counts, incidents: Sequence[Incident]) ->
 
 
 def state_by(alerts: Collection[AlertRow], counts: Counts) -> State:
-    """Return the state of a cluster that Kontrast sees. Partitions without an alert may still have their patience."""
+    """Return the state of a cluster that Kontrast sees. Partitions in trouble count even before their alerts open."""
     urgent = [row for row in alerts if row.severity is not Severity.INFO]
     if any(row.severity is Severity.PAGE and not is_own(row) or row.alert in _HITS_CLIENTS for row in urgent):
         return State.AFFECTED

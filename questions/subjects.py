@@ -9,8 +9,8 @@ from questions.memory import Memory
 def page_of(memory: Memory, cluster: str, words: str, at_ms: int | None = None) -> tuple[str, ...] | None:
     """Return the path of a subject's page: orders-7, partition orders-7, topic orders, broker 3, controller 1.
 
-    Return None if the name is unknown at the kept moment, by default now. The cluster's own page explains an alert's
-    other subjects.
+    Return None if the name is unknown at the kept moment, by default now. An alert's other subjects have the cluster's
+    own page.
     """
     page, subject = ("clusters", cluster), subject_of(words)
     if subject is None:

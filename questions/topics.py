@@ -40,11 +40,11 @@ class TopicList(msgspec.Struct, frozen=True):
 
 
 class TopicsAsked(NamedTuple):
-    """Topics of a page: those whose names contain a text in any case, after the former page's last one."""
+    """Request of a page of topics whose names contain a text in any case. `after` is the former page's last topic."""
 
     contains: str = ""
     after: str = ""
-    lacking: bool = False  # only those with problems, the most important first
+    lacking: bool = False  # only topics with problems, the most important first
 
 
 def list_topics(
@@ -81,13 +81,13 @@ def _line(name: str, rows: Collection[PartitionRow]) -> TopicLine:
         len(problems),
         sum(problem in UNUSABLE_WORDS for problem in problems),
         len(refusing),
-        # Kafka's gauge counts the refusing ones too, if a replica is out of sync.
+        # Kafka's gauge also counts partitions that reject acks=all, if a replica is out of sync.
         problems.count(Problem.UNDER_REPLICATED.value) + sum(len(row.isr) < len(row.replicas) for row in refusing),
     )
 
 
 def similar_topics(memory: Memory, cluster: str, name: str) -> list[str]:
-    """Return the topics with a similar name, the nearest first. Of many, only those from its first letter on."""
+    """Return the topics with a similar name, the nearest first. Of many topics, only those from its first letter on."""
     names = memory.topic_names(cluster, "", "", _MOST_NAMES)
     if len(names) == _MOST_NAMES:
         names = memory.topic_names(cluster, "", name[:1], _MOST_NAMES)
@@ -111,6 +111,6 @@ def similar_subjects(memory: Memory, cluster: str, subject: Subject) -> list[str
 
 
 def _topics(memory: Memory, cluster: str, names: Collection[str] | None) -> Mapping[str, TopicRows]:
-    """Return those of these topics that exist, None for all."""
+    """Return the named topics that exist, or all topics for None."""
     found = memory.cluster(cluster, topics=names)
     return {} if found is None else found.topics

@@ -31,7 +31,7 @@ _VERSION_2 = "0::"
 
 
 def usable_cores(own_group: Path = _OWN_GROUP, groups: Path = _GROUPS) -> int:
-    """Return the cores of this process's affinity, within the quota of its control group and those above, at least 1.
+    """Return the number of cores that this process may use, by its affinity and its control groups' quotas, at least 1.
 
     Half a core counts as one, as for Java. Files that cannot be read limit nothing.
     """
@@ -45,7 +45,7 @@ def _quotas(own_group: Path, groups: Path) -> Iterator[int]:
         own = next((line.removeprefix(_VERSION_2) for line in lines if line.startswith(_VERSION_2)), "")
     path = groups / own.lstrip("/")
     for directory in (path, *(each for each in path.parents if each.is_relative_to(groups))):
-        with suppress(OSError, ValueError):  # "max" is no number: there is no quota
+        with suppress(OSError, ValueError):  # "max" is no number, and means that there is no quota
             quota, period = (directory / "cpu.max").read_text().split()
             yield ceil(int(quota) / int(period))
     with suppress(OSError, ValueError):
@@ -97,7 +97,7 @@ def check_resources(master: str, driver_memory: str) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokersConfig:
-    """A cluster's broker settings and release, as text. Raise StreamError for unreadable ones.
+    """A cluster's broker settings and release, as text. Raise StreamError for unreadable texts.
 
     `broker_config` has Kafka's names. With `kafka_version` None, Kontrast infers the release from the znodes. The
     controller should be one of `preferred_controllers`, if there are any.
@@ -122,18 +122,18 @@ class BrokersConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamConfig:
-    """Settings of one Spark job. Raise StreamError for impossible ones.
+    """Settings of one Spark job. Raise StreamError for impossible settings.
 
-    `file_system` writes a local checkpoint: Hadoop's own, or one without a process for a file's permissions.
-    `hadoop_directory` has Hadoop's settings and the jars of its file systems, for a checkpoint there. The first start
-    of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None it is a core for each
-    of the `clusters` while there are cores, and grows with them at a later start. `output_retain_bytes` and
+    `file_system` writes a local checkpoint, either Hadoop's own, or a fast one that starts no process for permissions.
+    `hadoop_directory` has Hadoop's settings and the jars of its file systems, for a checkpoint on one of these. The
+    first start of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None there is
+    one for each of the `clusters`, up to the number of cores, and more at a later start. `output_retain_bytes` and
     `output_retain_seconds` limit the outputs' journals by name. `max_batch_bytes` limits a batch from a journal,
-    `max_batch_records` one from Kafka. `broker_config`, `kafka_version` and `preferred_controllers` apply to clusters
-    outside `clusters`.
+    `max_batch_records` a batch from Kafka. `broker_config`, `kafka_version` and `preferred_controllers` apply to
+    clusters outside `clusters`.
 
     A batch that takes `stalled_after_seconds` while records wait is a hanging job. The longest measured batch took
-    20.4 s: the first one of 200,000 partitions, at a load of 15 on two cores. The time of a batch grows with
+    20.4 s, which was the first of 200,000 partitions, at a load of 15 on two cores. The time of a batch grows with
     `max_batch_bytes`, not with the cluster.
     """
 
@@ -183,7 +183,7 @@ class StreamConfig:
             raise StreamError(
                 f"retention is given for journals and the outputs go to {self.sink}. Set it on the topics"
             )
-        self.retention  # noqa: B018 (it checks)
+        self.retention  # noqa: B018 (the property checks)
         self._brokers_of_the_others()
 
     @property
@@ -218,7 +218,7 @@ class StreamConfig:
     def with_shuffle_partitions(self, fixed: int | None, executors_cores: int | None = None) -> StreamConfig:
         """Return the settings with a number of shuffle partitions, either given, fixed, or sensible.
 
-        A grown fleet outgrows the fixed number when twice as many would work, so that few additions rebuild.
+        For a grown fleet the fixed number changes only to at least twice as many, because each change is a rebuild.
         """
         if self.shuffle_partitions is not None:
             return self

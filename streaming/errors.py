@@ -2,7 +2,7 @@
 
 
 class StreamError(Exception):
-    """A sentence for the person who started it, with the object and the next step."""
+    """A sentence for the person who started the job, with the object and the next step."""
 
 
 class StalledError(StreamError):

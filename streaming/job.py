@@ -65,7 +65,7 @@ _LOCAL_CHECKPOINTING = "org.apache.spark.sql.execution.streaming.checkpointing.F
 _FIRST_BATCH = "first batch"
 _STARTS = "starts"
 _LOOK_SECONDS = 0.1
-_LOOK_AT_HADOOP_SECONDS = 1.0  # each look reads a file there
+_LOOK_AT_HADOOP_SECONDS = 1.0  # each look reads a file of the checkpoint
 _FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
 _LONGEST_PAUSE_SECONDS = 5.0
 
@@ -82,7 +82,7 @@ def run(
 
     Raise StreamError or NoScratchError. The running batch completes first. Kontrast rejects impossible settings before
     it starts or changes anything. While a disk is full, the job waits for room, also at its start. With `rebuild` it
-    drops the checkpoint and begins at the newest complete read in the source. It calls `started` when the job reads.
+    drops the checkpoint and begins at the newest complete read in the source. It calls `started` once it reads.
     """
     pause_seconds = _FIRST_PAUSE_SECONDS
     while not stop.is_set():
@@ -150,11 +150,11 @@ def prepare(
 ) -> Iterator[Job]:
     """Check everything that needs no query, and hold the checkpoint and the sink. Raise StreamError.
 
-    The checkpoint is in its directory, if it has no other place. The executors have these `cores`, unless they are
-    those of this machine.
+    `place` is the checkpoint's place if this is not its local directory. `cores` is the number of the executors' cores
+    if they are not on this machine.
     """
     with Checkpoint(place or config.checkpoint_directory, lock_wait_seconds=lock_wait_seconds) as checkpoint:
-        stored = None if rebuild else checkpoint.settings()  # a damaged one is possible
+        stored = None if rebuild else checkpoint.settings()  # a rebuild works even if these are damaged
         fixed = None if stored is None else checkpoint.number(SHUFFLE_PARTITIONS)
         config = config.with_shuffle_partitions(fixed, cores)
         if stored is not None and (reason := why_begin_again(checkpoint.directory, config, stored)):
@@ -281,15 +281,15 @@ class Job:
         if row is not None:
             try:
                 self.sink.write_idle(row, session)
-            except (JournalError, PySparkException, Py4JJavaError) as error:  # a batch fails at the same and reports it
+            except (JournalError, PySparkException, Py4JJavaError) as error:  # the next batch reports the failure
                 logger.debug("the row of the idle job was not written: %s", error)
 
     @contextlib.contextmanager
     def _reach(self, session: SparkSession) -> Iterator[KafkaReach]:
-        """Log while the body runs when a Kafka of the job is away or silent, or the source's topic is deleted."""
+        """While the body runs, log if a Kafka of the job is away or silent, or if the source's topic is deleted."""
         source, addresses = self.config.source, self.config.kafka_addresses
         with contextlib.ExitStack() as stack:
-            # The source comes last, so its topic is the one of a Kafka that has both ends.
+            # The source comes last, so that its topic counts if one Kafka has both ends.
             asked = {address.bootstrap_servers: AskedKafka(session, address) for address in reversed(addresses)}
             for kafka in asked.values():
                 stack.callback(kafka.close)
@@ -309,7 +309,7 @@ class Job:
         logger.info("rebuild begins at the newest complete reads of %s", self.config.source)
 
     def _starts(self, stored: Settings) -> Starts:
-        """Return the place of the source from which a rebuild reads."""
+        """Return the places in the source from which a rebuild reads."""
         try:
             return from_text(str(stored.get(_STARTS, "{}")))
         except UndecodableError as error:
@@ -368,7 +368,7 @@ class Job:
 
 
 class _StoppedError(Exception):
-    """Ends the query before a batch that it should not begin any more."""
+    """Error that ends the query before a batch that must not begin any more."""
 
 
 def _wait(

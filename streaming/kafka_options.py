@@ -34,7 +34,7 @@ def java_options(address: KafkaAddress) -> dict[str, str]:
 
 
 def spark_options(address: KafkaAddress) -> dict[str, str]:
-    """Return these options in the form of Spark's readers and writers."""
+    """Return the options of `java_options` in the form of Spark's readers and writers."""
     return {f"kafka.{name}": value for name, value in java_options(address).items()}
 
 

@@ -1,4 +1,4 @@
-"""The job's processes by role with the use of each, and the end of those that hang.
+"""The job's processes by role, with the resources that each role uses, and the end of hanging processes.
 
 This module reads /proc, which needs no answer of a hanging process.
 """
@@ -57,7 +57,7 @@ def uses_of(java: int) -> dict[str, ProcessUse]:
 
 
 def kill(pids: Iterable[int]) -> None:
-    """Kill these processes. Ignore ended ones."""
+    """Kill these processes. Ignore processes that have ended."""
     for pid in pids:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
@@ -95,5 +95,5 @@ def die_with(parent: int) -> None:
     Call it between fork and exec.
     """
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died between fork and prctl
+    if os.getppid() != parent:  # the parent died between fork and prctl
         os._exit(1)

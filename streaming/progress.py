@@ -1,11 +1,11 @@
 """The row of the output `job`, from the reports of Spark and the replica on each batch.
 
 The next batch writes a batch's row, or the newest row again if Spark has not reported yet. A job without a record to
-read writes its row each ten seconds, so that readers can tell a silent `kontrast watch` from a dead job.
+read writes its row each ten seconds, so that readers can distinguish a silent `kontrast watch` from a dead job.
 
 The job compares the forwarders' clocks with its own, so that a wrong or stepped clock does not look like a late job. A
 batch that took all records ends with a fresh record, so its time allows a comparison. A backlog, or the last records
-of a forwarder that ended, do not.
+of a forwarder that ended, do not allow one.
 """
 
 from __future__ import annotations
@@ -77,7 +77,8 @@ class ForwarderClocks:
     def compare(self, cluster: str, planned_ms: int, last: Observed, now: ClockReading) -> None:
         """Compare the clocks by a batch that was planned at this wall time, and took all records up to the last.
 
-        Two consecutive batches must agree. One may contain the last records of an ended forwarder, or see a clock step.
+        Two consecutive batches must agree, because one may contain the last records of an ended forwarder, or see a
+        clock step.
         """
         behind_ms = planned_ms - last.wall_ms
         ahead_ms, forwarder_ahead_ms = now.wall_ms - now.steady_ms, last.wall_ms - last.steady_ms
@@ -88,14 +89,14 @@ class ForwarderClocks:
         self._seen[cluster] = comparison
 
     def behind_ms(self, cluster: str) -> int:
-        """Return how many ms the forwarder's wall clock is behind the job's, 0 if they agree or it is unknown."""
+        """Return how many ms the forwarder's wall clock is behind the job's, 0 if they agree or were not compared."""
         agreed = self._agreed.get(cluster)
         return _if_wrong(agreed.behind_ms) if agreed else 0
 
     def lag_ms(self, cluster: str, first: Observed, written: ClockReading) -> int:
         """Return the time from a record's observation until its rows were written.
 
-        The steady clocks give it once they were compared, and the wall clocks before.
+        The steady clocks give this time once they were compared. Until then the wall clocks do.
         """
         agreed = self._agreed.get(cluster)
         if agreed and agreed.generation == first.generation and first.steady_ms >= 0:
@@ -116,7 +117,7 @@ _LOG = logging.getLogger("kontrast.streaming")
 _OBSERVED = "kontrast"
 _REMEMBERED_BATCHES = 16
 # Prometheus looks each 15 s. One reading took 4.7 ms of a processor (Java with 266 threads, a load of 20): 0.05 % of a
-# core. It grows with threads and workers, not with clusters or partitions.
+# core. The cost grows with threads and workers, not with clusters or partitions.
 _READ_USES_EVERY_SECONDS = 10.0
 
 
@@ -153,7 +154,7 @@ class JobProgress(StreamingQueryListener):
         self._written: dict[int, ClockReading] = {}
         self._batches = self._records = self._refused = self._rows = 0
         self._total_phase_ms: Counter[str] = Counter()
-        self._row: JobRow | None = None  # that is not taken yet
+        self._row: JobRow | None = None  # the newest row, if it is not taken yet
         self._newest: JobRow | None = None
         self._query: uuid.UUID | None = None
         self._is_idle = False

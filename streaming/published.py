@@ -24,7 +24,7 @@ from controller.view.types import BOOTSTRAPPING, FOLLOWING, Context, Header
 from streaming.python_memory import return_free_memory
 from wording.sentences import counted
 
-# The work of a batch for a cluster, a row of no output for the job's own measurements.
+# Stands for an output in rows with a batch's work for a cluster, which serve only the job's own measurements.
 APPLIED = "applied"
 # Many output rows travel as one row of Spark, because a row of Spark costs more than an output row. Newlines join the
 # keys and the values, because neither contains one. For a journal there are no keys, and the values are packed.
@@ -40,7 +40,7 @@ _ROWS_TOGETHER = 4096
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """Moment of a record's observation, by both clocks of its forwarder. The steady clock is -1 where it has none."""
+    """Moment of a record's observation, by both clocks of its forwarder. The steady clock is -1 if unknown."""
 
     generation: int
     wall_ms: int
@@ -56,14 +56,14 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     first: Observed
     last: Observed
     lacks_records: bool  # output is paused until a complete read arrives
-    picture: str = ""  # the cluster in a sentence, once a complete read stands behind it
+    picture: str = ""  # a sentence about the cluster, once its state comes from a complete read
     failures: int = 0  # how often in a row its records could not be applied
     replayed: bool = False  # the records are of the past, so their age does not describe the job
     forgotten: bool = False  # the cluster is forgotten until it is watched again
 
 
 def _observed(records: Sequence[Record]) -> Observed:
-    """Return the moment of one record, or of none."""
+    """Return the moment of the first of these records, or zeros without a record."""
     for record in records:
         return Observed(record.generation, record.observed_ms, record.steady_ms)
     return Observed(0, 0, -1)
@@ -106,12 +106,12 @@ class Published:
         ]
 
     def add(self, lines: Iterable[Line]) -> None:
-        """Add rows behind those of the same output."""
+        """Add rows behind the earlier rows of the same output."""
         for line in lines:
             self._lines.setdefault(line.output, []).append(line)
 
     def begin(self, cluster: str, record: Record) -> None:
-        """Void the rows before this record."""
+        """Add the rows that void all rows before this record."""
         position, ordinal = record.position, -1
         stamp = (cluster, position.generation, position.seq, ordinal, record.zxid, record.observed_ms)
         self.add(self.encoded([BeginningRow(*stamp)]))

@@ -72,7 +72,7 @@ _NO_GENERATION = -1
 class StoredHeader(NamedTuple):
     """A stored header. The position and count of its records identify the state.
 
-    `body` and the chunks are as of before the `kept` records, packed lines.
+    `body` and the chunks precede the `kept` records, which are packed lines.
     """
 
     generation: int
@@ -92,8 +92,8 @@ class _StateStoreError(Exception):
 class Chunks:
     """The stored chunks of the current batch.
 
-    A context keeps its loader beyond its batch, but Spark's handle of the state is valid for one batch. The loader
-    exchanges the handle inside.
+    A context keeps its loader beyond its batch, but Spark's handle of the state is valid for one batch. So
+    each batch gives the loader a new handle.
     """
 
     def __init__(self, state: MapState) -> None:
@@ -112,7 +112,7 @@ class Chunks:
 class _DecodedContext:
     """A cluster's decoded context, and the header that proves it to be the state now stored.
 
-    The kept records lead from the context whose chunks are `stored` to this one.
+    The kept records lead from the context whose chunks are `stored` to `context`.
     """
 
     header: StoredHeader
@@ -122,8 +122,8 @@ class _DecodedContext:
     kept: tuple[Record, ...] = ()
 
 
-# It lives as long as this Python process. Spark may use another process for the next batch, or repeat a batch. The
-# stored header then differs from the remembered one, and the context is restored from the state.
+# Contexts live as long as this Python process. Spark may use another process for the next batch, or repeat a batch. The
+# stored header then differs from the remembered header, and the context is restored from the state.
 _remembered: dict[tuple[str, str], _DecodedContext] = {}
 
 
@@ -148,7 +148,7 @@ class ReplicaProcessor(StatefulProcessor):
         self,
         key: tuple[str],
         rows: Iterator[Row],
-        timerValues: TimerValues,  # noqa: N803 (the same)
+        timerValues: TimerValues,  # noqa: N803 (Spark's name)
     ) -> Iterator[Row]:
         """Yield the output rows of one cluster's records of a batch, refused lines first."""
         (cluster,) = key
@@ -168,7 +168,7 @@ class ReplicaProcessor(StatefulProcessor):
             except StateVersionError as error:
                 raise StreamError(f"{error}. Run the Kontrast that wrote it, or {REBUILD}") from error
             except (MemoryError, _StateStoreError, StreamError):
-                raise  # the records are innocent and are applied again
+                raise  # the records are not the cause, so they are applied again
             except Exception as error:
                 context = self._quarantine(cluster, records, error, published)
         published.applied(cluster, records, len(refused), context)
@@ -259,7 +259,7 @@ class ReplicaProcessor(StatefulProcessor):
         return StoredHeader(generation, seq, applied, bytes(body), bytes(kept or b""))
 
     def _recall(self, cluster: str, header: StoredHeader | None) -> _DecodedContext | None:
-        """Return what this process knows of the cluster, if that is the state now stored."""
+        """Return this process's memory of the cluster, if it equals the stored state."""
         known = _remembered.get((self._run, cluster))
         if known is None or known.header != header:
             return None
@@ -277,7 +277,7 @@ class ReplicaProcessor(StatefulProcessor):
         return _DecodedContext(header, context, chunks, stored)
 
     def _keep(self, cluster: str, known: _DecodedContext, after: Context, records: Sequence[Record]) -> bool:
-        """Store the records in place of the chunks that they change, if that is much less. Return whether it was."""
+        """Store the records in place of changed chunks, if the records are much smaller. Return whether they are."""
         kept = (*known.kept, *records)
         changed = after.topics.changed_since(known.stored.topics)
         rests = all(record.kind is RecordKind.HEARTBEAT for record in records)

@@ -1,6 +1,6 @@
-"""Temporary directories of a process. The next start removes those of killed processes.
+"""Temporary directories of a process. The next start removes the directories of killed processes.
 
-A lock shows that a directory is in use. The kernel releases it with its last holder.
+A lock shows that a directory is in use. The kernel releases the lock when its last holder ends.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Scratch(NamedTuple):
 
 @contextlib.contextmanager
 def scratch_directory(parent: Path | None = None) -> Iterator[Scratch]:
-    """Provide a new directory in `parent`, by default the one for temporary files, until the block ends.
+    """Provide a new directory in `parent`, by default the system's for temporary files, until the block ends.
 
     Raise NoScratchError. First remove directories of this user's dead processes there.
     """
@@ -77,7 +77,7 @@ def _made(parent: Path) -> Scratch:
         with contextlib.suppress(FileNotFoundError), contextlib.ExitStack() as stack:
             opened = os.open(directory, _AS_IT_IS)
             stack.callback(os.close, opened)
-            # Another start that saw it before it was locked removes it. A file system without locks keeps it.
+            # Another start may have removed the directory before it was locked. Without locks, the directory stays.
             if _lock(opened) is not _Lock.HELD and directory.exists():
                 stack.pop_all()
                 return Scratch(directory, opened)

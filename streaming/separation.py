@@ -1,7 +1,7 @@
 """Refuse a job that would write to a watched cluster, or read its stream from one.
 
-It compares the Kafkas of the job's addresses with the clusters of the records, by cluster id or by brokers.
-`ingest.separation` compares them before the forwarder writes.
+The job compares the Kafkas of its addresses with the clusters of the records, by cluster id or by brokers.
+`ingest.separation` does the same before the forwarder writes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class StreamBroker(NamedTuple):
 
 
 def refuse_watched_cluster(watched: Header, brokers: Iterable[StreamBroker]) -> None:
-    """Raise StreamError if one of these brokers is the watched cluster's."""
+    """Raise StreamError if one of these brokers belongs to the watched cluster."""
     for broker in brokers:
         shown = _shown(watched, broker)
         if shown:

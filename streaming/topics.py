@@ -36,7 +36,7 @@ _Java = Any  # py4j's objects, without types
 
 
 def prepare_topics(session: SparkSession, config: StreamConfig, stop: threading.Event) -> tuple[StreamBroker, ...]:
-    """Create the missing output topics, report those of the source, and return the asked brokers.
+    """Create the missing output topics, report missing source topics, and return the asked brokers.
 
     Raise StreamError if a topic cannot be created, or would lose rows.
     """
@@ -98,7 +98,7 @@ class _StoppedError(Exception):
 
 
 class _Brokers:
-    """A connection to the brokers of an address, for as long as it is asked about topics."""
+    """A connection to the brokers of an address, for questions about topics."""
 
     def __init__(
         self, session: SparkSession, address: KafkaAddress, timeout_seconds: float, stop: threading.Event
@@ -166,7 +166,7 @@ class _Brokers:
         return {name: entry.value() for name, entry in entries.items() if entry is not None}
 
     def create(self, topics: Sequence[RequiredTopic]) -> None:
-        """Create the topics. Raise StreamError with the names of all rejected ones."""
+        """Create the topics. Raise StreamError with the names of all rejected topics."""
         if not topics:
             return
         util = self._java.java.util

@@ -1,6 +1,6 @@
 """Watchdog for a job that hangs, with waiting records and no finished batch.
 
-It judges by files and by Java's answers, because Spark reports nothing while it hangs.
+The watchdog judges by files and by Java's answers, because Spark reports nothing while it hangs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from transport.journal import JournalError, end_offset
 logger = logging.getLogger("kontrast.streaming")
 
 _LOOK_SECONDS = 1.0
-_LARGEST_FACTOR = 8  # of the limit: 40 minutes by default
+_LARGEST_FACTOR = 8  # of the limit, for 40 minutes by default
 
 
 @dataclass(frozen=True, slots=True)
 class _Batches:
-    """The newest batches in the checkpoint, and the end of the planned one in a journal."""
+    """The newest batches in the checkpoint, and the place in a journal where the planned batch ends."""
 
     finished: int = -1
     planned: int = -1
@@ -45,7 +45,7 @@ def _batches(spark_directory: Place) -> _Batches:
 class Watchdog:
     """Watchdog that kills Spark's processes after `stalled_after_seconds` without a batch while records wait.
 
-    The limit doubles with each earlier start that finished no batch, up to eight times, until this start finishes one.
+    The limit doubles with each earlier start that finished no batch, up to eight times, until a batch is finished.
     Otherwise a first batch that is too large for a slow machine would begin again for ever. Only the watchdog's own
     running time counts, so a suspended machine stalls no job. Time in which `is_out_of_reach` is true does not count,
     because a restart would not bring Kafka back.
@@ -71,10 +71,10 @@ class Watchdog:
         self._sentence = ""
 
     def java_answered(self) -> None:
-        """Note that Java answered just now. Only Java can read a file system of Hadoop, so this is its time."""
+        """Note that Java answered just now. Only Java can read a file system of Hadoop, so read the checkpoint now."""
         self._answered = True
         if isinstance(self._spark_directory, HadoopPath):
-            with suppress(OSError):  # the query itself fails at it
+            with suppress(OSError):  # the query itself fails at the same error
                 self._newest = _batches(self._spark_directory)
 
     @contextmanager
@@ -116,7 +116,7 @@ class Watchdog:
         looked_at = time.monotonic()
         while not self._sentence and not ended.wait(_LOOK_SECONDS):
             now = time.monotonic()
-            with suppress(OSError, JournalError):  # the query itself fails at them
+            with suppress(OSError, JournalError):  # the query itself fails at the same errors
                 self.look(min(now - looked_at, 2 * _LOOK_SECONDS))
             looked_at = now
 

@@ -34,7 +34,7 @@ from transport.address import JournalAddress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Programs that were put beside Python, like promtool, are found however the tests are started.
+# Find programs beside Python, like promtool, even if the tests are started without this PATH.
 os.environ["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
 
 # Tests begin without settings of this machine.
@@ -46,7 +46,7 @@ StartKafkaCluster = Callable[..., KafkaCluster]
 _SERVERS = pytest.StashKey[SharedServers]()
 _WHERE_SERVERS_ARE = "shared_servers"  # in xdist's input for the processes that run the tests
 
-# Tests that use one of these fixtures belong to the group of its name, so that it is made once.
+# Tests that use one of these fixtures form a group of its name, so that one process makes the fixture once.
 _MADE_ONCE = ("spark", "incident_prometheus")
 
 
@@ -78,7 +78,7 @@ def pytest_configure_node(node) -> None:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Group tests that share something on collection, because xdist reads the groups before the last hook."""
+    """Group tests that share something already at collection, because xdist reads the groups before the last hook."""
     for name in _MADE_ONCE:
         if name in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group(name))
@@ -86,7 +86,7 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose and order the tests, the longest first, and have the servers started that they need."""
+    """Choose the tests, order them with the longest first, and start the servers that they need."""
     durations = Durations()
     if config.option.quick:
         long = [item for item in items if not durations.is_quick(item)]
@@ -114,7 +114,7 @@ def java() -> Path:
 @pytest.fixture(scope="session")
 def spark(java: Path) -> Iterator[SparkSession]:
     """Return a session with the job's own settings and the Kafka connector. Its start takes longer than most tests."""
-    from streaming.config import StreamConfig  # pyspark is not for processes without such tests
+    from streaming.config import StreamConfig  # so that only processes with such tests import pyspark
     from streaming.java.artifacts import SPARK_KAFKA_CONNECTOR, jars
     from streaming.spark.needs import jars_before
     from streaming.spark.session import spark_session
@@ -161,14 +161,14 @@ def recorded_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_secret_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forget secrets at the end, because a process hides each that it has read, and tests have words as passwords."""
+    """Forget secrets at the end. A process hides each secret in its texts, but passwords of tests are common words."""
     monkeypatch.setattr(secret, "_known", set())
     monkeypatch.setattr(secret, "_pattern", None)
 
 
 @pytest.fixture(autouse=True)
 def no_finder_of_another_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Restore the finders of modules at the end, because a replica in the process leaves pandas out of it."""
+    """Restore the finders of modules at the end, because the job's replica makes pandas impossible to import."""
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
 
 

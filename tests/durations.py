@@ -1,8 +1,8 @@
-"""Recorded durations of the tests. They order a run, and choose the tests of `make test`.
+"""Recorded durations of the tests, by which a run is ordered, and by which `make test` chooses its tests.
 
 A *unit* is what one process runs in turn: the tests of an xdist group, or one test alone. `durations.json` has the
-seconds of each unit that took a second or longer, from a run on idle cores. A test with several parameters has those of
-the longest. `make durations` records them again.
+seconds of each unit that took a second or longer, from a run on idle cores. For a test with several parameters, the
+longest counts. `make durations` records them again.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 FILE: Final = Path(__file__).with_suffix(".json")
-# `make test` leaves out longer units. Measured: those up to this limit need 250 s in three processes on two idle cores.
+# `make test` leaves out longer units. All units up to this limit need 250 s in three processes on two idle cores.
 QUICK_SECONDS: Final = 4.0
 _SHORTEST_RECORDED_SECONDS: Final = 1.0
 

@@ -51,11 +51,11 @@ class Kdc(Server):
         )
 
     def launch(self) -> None:
-        """Start it without a wait."""
+        """Start the KDC without waiting for it."""
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Wait until it listens."""
+        """Wait until the KDC listens."""
         self._process.wait_until(lambda: accepts_connections(self._port), timeout_seconds=30)
 
     def keytab(self, principal: str) -> str:
@@ -109,4 +109,4 @@ class KerberizedBroker(KafkaBroker):
         super().__init__(1, zookeeper, directory, properties=properties)
 
     def _wait_for_the_old_session(self) -> None:
-        """Do nothing, because it starts only once."""
+        """Do nothing, because the broker starts only once."""

@@ -72,7 +72,7 @@ class KRaftController(Server):
 
     @property
     def exit_status(self) -> int | None:
-        """Return its exit status, or None while it runs."""
+        """Return the controller's exit status, or None while it runs."""
         return self._process.exit_status
 
     @property
@@ -81,13 +81,13 @@ class KRaftController(Server):
         return {**_QUORUM, "controller.quorum.voters": self.voters}
 
     def text(self) -> str:
-        """Return its log since its last start."""
+        """Return the controller's log since its last start."""
         if not self.log.exists():
             return ""
         return self.log.read_bytes()[self._log_begin :].decode(errors="replace")
 
     def launch(self) -> None:
-        """Start it without waiting. Raise EmbeddedError."""
+        """Start the controller without waiting for it. Raise EmbeddedError."""
         self.format()
         self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         self._process.launch()
@@ -169,7 +169,7 @@ class KRaftBroker(KafkaBroker):
         super().__init__(broker_id, "", directory, properties=settings)
 
     def launch(self) -> None:
-        """Start it without waiting. Raise EmbeddedError."""
+        """Start the broker without waiting for it. Raise EmbeddedError."""
         self._write_configuration()
         self._log_begin = self._log_bytes()
         self._process.launch()

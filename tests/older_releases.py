@@ -18,7 +18,7 @@ LOCK_FILE = Path(__file__).with_name("older_releases.lock")
 
 @dataclass(frozen=True, slots=True)
 class IvyRequest:
-    """One package by Ivy alone, which brings Scala's library in the version that is depended on."""
+    """One package by Ivy alone, so that Scala's library comes in the version that the package needs."""
 
     package: str
     with_dependencies: bool = True
@@ -46,13 +46,13 @@ class IvyRequest:
         ]
 
 
-_LEFT_JAVA = IvyRequest("javax.xml.bind:jaxb-api:2.3.1")  # with version 11; brokers before 1.0 use it
+_LEFT_JAVA = IvyRequest("javax.xml.bind:jaxb-api:2.3.1")  # Java 11 has no JAXB, which brokers before 1.0 use
 
 
 _WITH_SCALA_2_12 = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1")
 _WITH_SCALA_2_13 = ("2.4.1", "2.6.3", "2.7.2", "2.8.2", "3.0.2", "3.2.3", "3.5.2")
 
-# Up to 3.5.7 ZooKeeper's client takes a server's name apart in a way that ends in an exception from Java 14 on.
+# Up to 3.5.7, ZooKeeper's client parses a server's name in a way that throws from Java 14 on.
 _WITH_OLD_ZOOKEEPER_CLIENT = frozenset({"0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1", "2.4.1"})
 
 
@@ -62,7 +62,7 @@ def _broker(release: str, scala: str) -> ArtifactSet:
     return ArtifactSet(f"kafka-broker-{release.rpartition('.')[0]}", (package, *more))
 
 
-# Brokers with their own Scala, without logging.
+# Jars of brokers with their own Scala, but without logging.
 KAFKA_BROKERS: Mapping[str, ArtifactSet] = {
     **{release: _broker(release, "2.12") for release in _WITH_SCALA_2_12},
     **{release: _broker(release, "2.13") for release in _WITH_SCALA_2_13},

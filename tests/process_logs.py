@@ -15,8 +15,8 @@ import pytest
 
 _LINES = 25
 _TAIL_BYTES = 16 * 1024
-LOGS = pytest.StashKey[list[Path]]()  # of the servers that a test shares with others
-_processes: dict[Path, subprocess.Popen[Any]] = {}  # by log, with the newest of several writers
+LOGS = pytest.StashKey[list[Path]]()  # logs of the servers that tests share
+_processes: dict[Path, subprocess.Popen[Any]] = {}  # by log, the newest process that writes it
 _start = subprocess.Popen.__init__
 
 

@@ -9,7 +9,7 @@ _PROC = Path("/proc")
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the processes below this one, parents first. Benchmarks run older checkouts too, which lack a function."""
+    """Return the processes below this one, parents first. It is here because benchmarks run older checkouts."""
     parents = {int(process.name): _parent(process) for process in _PROC.glob("[0-9]*")}
     found, below = [], [pid]
     while below := [child for child, parent in parents.items() if parent in below]:

@@ -1,7 +1,7 @@
 """Servers that tests share, each started once for a run, in the background, when its first test is collected.
 
-They belong to the run's own process, and with pytest-xdist other processes run the tests. Requests and addresses pass
-through files in a directory that all processes know.
+The servers belong to the run's own process, but with pytest-xdist other processes run the tests. So requests and
+addresses pass through files in a directory that all processes know.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def _start_zookeeper(directory: Path, running: ExitStack) -> str:
 def _start_kafka(directory: Path, running: ExitStack) -> str:
     zookeeper = running.enter_context(ZooKeeper(directory / "zookeeper"))
     broker = KafkaBroker(1, zookeeper.connect_string, directory / "broker")
-    running.callback(broker.kill)  # its leaderships are not needed any more
+    running.callback(broker.kill)  # killed, because it need not move its leaderships
     broker.start()
     return broker.bootstrap_server
 
 
-# Fixture KEY gives the HOST:PORT of the server that this starts.
+# By fixture, the function that starts its server and returns HOST:PORT.
 STARTS: Mapping[str, Callable[[Path, ExitStack], str]] = {
     "shared_zookeeper": _start_zookeeper,
     "shared_broker": _start_kafka,
@@ -40,13 +40,13 @@ STARTS: Mapping[str, Callable[[Path, ExitStack], str]] = {
 
 
 class SharedServers:
-    """The servers of a run, as those know them who only use them."""
+    """The servers of a run, for processes that only use them."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
 
     def want(self, name: str) -> None:
-        """Have it started, without waiting for it."""
+        """Request the start of a server, without waiting for it."""
         self._file(name, "wanted").touch()
 
     def address_of(self, name: str) -> str:

@@ -1,9 +1,14 @@
-"""Waiting for expected conditions, with one generous deadline for progress and a failure that shows the last answer."""
+"""Waiting for expected conditions, with one generous deadline for progress and a failure that shows the last answer.
+
+Meanwhile a thread can repeat something.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 DEADLINE_SECONDS = 240  # far beyond any duration with several Sparks on two cores. Only failures wait for it
@@ -22,7 +27,8 @@ def eventually(
 ) -> _Answer:
     """Return the first answer that holds. `meanwhile` may fail earlier.
 
-    Fail if the answer does not change for so long, or has not held after twice the time, because an age always changes.
+    Fail if the answer does not change within the time, or does not hold within twice the time, because an answer that
+    contains an age always changes.
     """
     last: object = None
     give_up_at = time.monotonic() + within_seconds
@@ -34,3 +40,25 @@ def eventually(
         assert time.monotonic() < give_up_at, f"not within {within_seconds:g} s, still {answer!r:.2000}"
         time.sleep(pause_seconds)
     return answer
+
+
+@contextmanager
+def repeating(act: Callable[[], object], every_seconds: float) -> Iterator[Callable[[], None]]:
+    """Act again and again in a thread, until the `with` ends or the yielded function is called."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(every_seconds):
+            act()
+
+    def end() -> None:
+        stop.set()
+        thread.join(60)
+        assert not thread.is_alive()
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    try:
+        yield end
+    finally:
+        end()

@@ -1,6 +1,6 @@
 """Every form of a znode's content with each of its fields at each extreme, and the path of such a znode.
 
-The forms are those of `controller.znodes`. A form that is missing here fails a test.
+The forms are those of `controller.contract.znodes`. A form that is missing here fails a test.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from controller.contract import znodes
 from tests.extremes import any_change, as_json, changes
 
 _NESTED = {"ReassignmentEntry", "NamedPartition", "MaintenanceWindow", "ZnodePath"}
-_OTHERS = {"ForwarderStatus", "ZnodeContent"}  # content of heartbeats, and what all contents have
+_OTHERS = {"ForwarderStatus", "ZnodeContent"}  # the content of heartbeats, and the base of all contents
 
 # A znode with content of form KEY is at PATH, and may have CONTENT.
 SAMPLES: Mapping[type[msgspec.Struct], tuple[str, dict[str, Any]]] = {

@@ -25,7 +25,7 @@ class JournalAddress:
 
 @dataclass(frozen=True, slots=True)
 class KafkaAddress:
-    """A Kafka topic and the login to its brokers. For outputs, the prefix of one topic per output."""
+    """A Kafka topic and the login to its brokers. For outputs, `topic` is the prefix of one topic per output."""
 
     bootstrap_servers: str
     topic: str

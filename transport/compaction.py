@@ -1,7 +1,7 @@
 """Compaction of a journal, which merges its oldest segments into one, beside readers and across a crash.
 
-The name of the new segment is an offset before its end, as for any other. It ends with the last segment that it
-replaces. Readers take it whole, because offsets inside it belonged to other segments.
+The new segment ends where the last replaced segment ends, and like any segment has the offset of its first byte as its
+name. Readers take it whole, because offsets inside it belonged to other segments.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _READ_BYTES = 1024**2
 
 
 class Standing(Protocol):
-    """The lines of many that still hold."""
+    """Choice of the lines that still hold, among many lines."""
 
     def add(self, line: bytes) -> None:
-        """Take the next line in."""
+        """Take the next line into account."""
 
     def lines(self) -> Sequence[bytes]:
         """Return the lines that hold, in an order in which they may be read."""
@@ -45,7 +45,7 @@ def compact(directory: Path, begin: int, end: int, words: bytes, standing: Calla
             kept.add(line)
         offset = batch.next_offset
     lines = kept.lines()
-    size = len(sealed(lines, 0, words))  # sums are of one length wherever they stand
+    size = len(sealed(lines, 0, words))  # offset 0 will do, because all sums have the same length
     if size >= end - begin:
         return None
     segment = compacted_segment_at(directory, end - size, after_loss=after_loss)

@@ -15,7 +15,7 @@ class Complaints:
         self._next_at = 0.0
 
     def due(self) -> int:
-        """Count an occurrence. Return the number since the last log line, or 0 if the next one is not due yet."""
+        """Count an occurrence. Return the number since the last log line, or 0 if the next log line is not due yet."""
         self._count += 1
         if time.monotonic() < self._next_at:
             return 0

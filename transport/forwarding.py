@@ -1,6 +1,6 @@
-"""The figures of a forwarder's own work: `ingest/` writes it while it works, `dashboards/` shows it.
+"""The figures of a forwarder's own work, which `ingest/` writes while it works and `dashboards/` shows.
 
-Each figure is whole by itself, together they are of no one moment.
+Each figure is whole by itself, but together they do not belong to one moment.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class ReadReason(Enum):
     """Reason for a complete read."""
 
     START = "start"
-    ASKED = "asked"  # by a reader of the stream that lacks its beginning
+    ASKED = "asked"  # requested by a reader of the stream that lacks its beginning
     SUSPENDED = "suspended"  # the connection was lost
     LOST = "lost"  # the session was over
     OVERFLOW = "overflow"  # the sink accepts no records, and more events arrived than Kontrast keeps
@@ -29,28 +29,28 @@ class Forwarding:
     """One cluster's forwarder since its process began."""
 
     cluster: str
-    leads: bool = False  # in an election, else always while it works
+    leads: bool = False  # it leads the election, or works without an election
     stands_for_election: bool = False  # it has its sink, and leads or waits for its turn
     generation: int = 0
     is_connected: bool = False
     watch_mode: str = "unknown"
-    znodes: int = 0  # that readers of the stream know
+    znodes: int = 0  # the number that readers of the stream know
     forbidden_znodes: int = 0
     znodes_read: int = 0
     bytes_read: int = 0
     budget_wait_seconds: float = 0.0
     jitter_wait_seconds: float = 0.0
     events: int = 0
-    windows: int = 0  # in which events were read together
+    windows: int = 0  # the number of windows in which events were read together
     events_dropped: int = 0
     complete_reads: Counter[ReadReason] = field(default_factory=lambda: Counter(dict.fromkeys(ReadReason, 0)))
-    differences: int = 0  # that sweeps, and complete reads after the first, found
+    differences: int = 0  # found by sweeps, and by complete reads after the first
     sink_is_up: bool = True
     records: int = 0
     heartbeat_ms: int = 0  # since 1970, or 0 before the first one
     maintenance_windows: int = 0  # in force, as of the newest heartbeat
-    bad_maintenance_files: int = 0  # how often the file had changed and could not be read
-    lag: Lag = field(default_factory=lambda: Lag.none_yet(FORWARDING_LAG_SECONDS))  # a watch's event to the sink's yes
+    bad_maintenance_files: int = 0  # how often a changed file could not be read
+    lag: Lag = field(default_factory=lambda: Lag.none_yet(FORWARDING_LAG_SECONDS))  # a watch's event to acknowledgement
 
     @property
     def works(self) -> bool:
@@ -69,9 +69,9 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """The counts of lags of at most each bound and more than the one before, and the sum of all lags.
+    """The counts of lags of at most each bound and more than the bound before, and the sum of all lags.
 
-    The last bound is infinity. `examples` has the newest one of each bound whose zxid is known.
+    The last bound is infinity. `examples` has for each bound the newest lag whose zxid is known.
     """
 
     bounds_seconds: tuple[float, ...]

@@ -1,10 +1,10 @@
-"""The journal: an append-only log of lines in a directory, the embedded form of a stream.
+"""The journal, an append-only log of lines in a directory, which is the embedded form of a stream.
 
 This module has the writer, `journal_reading` the readers, `segments` and `pieces` the layout.
 
-An offset is a byte position over all segments. The offset of its first byte names a segment file, so seeking needs no
-index. One process writes, and any number of processes read meanwhile. Lines have no newline and never start with `#`,
-which marks checksums.
+An offset is a byte position over all segments. A segment file is named by the offset of its first byte, so seeking
+needs no index. One process writes, and any number of processes read meanwhile. Lines have no newline and never start
+with `#`, which marks checksums.
 """
 
 from __future__ import annotations
@@ -72,14 +72,15 @@ __all__ = [
 RETAIN_BYTES = 4 * 1024**3
 _SEGMENT_BYTES = 64 * 1024**2
 
-# More than a forwarder writes in the second, or the machine keeps for half a minute, that was not forced to disk.
+# More than can be lost in a crash, because a forwarder writes less within the second that is not forced to disk, and
+# within the half minute for which the machine may keep it.
 _LOST_AT_MOST_BYTES = 256 * 1024**2
 _COMPACT_AGAIN_SECONDS = 60.0
 _CHECK_SECONDS = 0.1  # a tenth of the guaranteed time, because a look costs as much as a short append's write
 
 
 class Fsync(Enum):
-    """Policy for forcing lines to disk. Only a crash of the machine, not of a process, can lose unforced ones."""
+    """Policy for forcing lines to disk. Only a crash of the machine, not of a process, can lose unforced lines."""
 
     ALWAYS = "always"  # before an append returns
     INTERVAL = "interval"  # by the first append after the interval, and at close
@@ -123,7 +124,7 @@ class JournalWriter:
         self._batches = batches
         self._standing = standing
         self._compact_at = 0.0
-        self._compact_bytes = 0  # less than these is not worth it
+        self._compact_bytes = 0  # compacting fewer bytes is not worth the copy
         self._synced_at = time.monotonic()
         self._check_at = 0.0
         self._locks = lock(directory)
@@ -188,7 +189,7 @@ class JournalWriter:
         return True
 
     def add_to_last_batch(self, lines: Sequence[bytes]) -> None:
-        """Write lines behind the newest batch under its mark. There must be one."""
+        """Write lines behind the newest batch under its mark. There must be a batch."""
         _check(lines)
         self._write(sealed(lines, self._end, self._last_batch.words()))
 
@@ -251,7 +252,7 @@ class JournalWriter:
         return kept
 
     def _first_safe_offset(self, end: int) -> int:
-        """Return the next offset after a crash of the machine, beyond lines that readers may have lost."""
+        """Return the offset to continue at. After a crash of the machine it is beyond lines that may be lost."""
         held, boot = self._locks[1], _boot()
         earlier = os.pread(held, 64, 0)
         os.ftruncate(held, 0)
@@ -272,7 +273,7 @@ class JournalWriter:
         self._file = open_private(segment.path, os.O_WRONLY | os.O_APPEND)
         if self._fsync is not Fsync.NEVER:
             force(self._directory)
-            if segment.start == 0:  # as new as the journal, whose directories may be so too
+            if segment.start == 0:  # a new journal, whose directories may be new too
                 for above in list(self._directory.absolute().parents)[:2]:
                     force(above)
 
@@ -339,7 +340,7 @@ class JournalWriter:
             self._compact(self._standing, old)
 
     def _compact(self, standing: Callable[[], Standing], old: int) -> None:
-        """Compact the old segments, with enough others to make the repeated copy worthwhile."""
+        """Compact the old segments, with enough newer segments to make the repeated copy worthwhile."""
         starts = [segment.start for segment in self._segments]
         first = 1 if self._segments[0].compacted else 0
         enough = max(starts[1] - starts[0] if first else 0, self._compact_bytes)
@@ -351,7 +352,7 @@ class JournalWriter:
         words = batch.words() if self._batches else END
         try:
             compacted = compact(self._directory, starts[0], starts[old], words, standing)
-        except (OSError, JournalError):  # no space for it yet, so the old segments stay
+        except (OSError, JournalError):  # there is no space for the copy yet, so the old segments stay
             compacted = None
             self._compact_at = time.monotonic() + _COMPACT_AGAIN_SECONDS
         if compacted is None:

@@ -19,7 +19,7 @@ _STOPPED = ("T", "t")
 def holders(opened: int) -> str:
     """Name the other processes that have this open file open, such as "process 7 (java), which is stopped".
 
-    Return an empty text if none is visible. Another user's processes are not.
+    Return an empty text if no such process is visible. Another user's processes are not visible.
     """
     return " and ".join(_described(process) for process in sorted(_holding(os.fstat(opened))))
 

@@ -43,7 +43,7 @@ class JournalBatch:
     pieces: tuple[Piece, ...]
     next_offset: int
     hole: Hole | None = None
-    compacted: bool = False  # lines before and between these were dropped, which newer ones have replaced
+    compacted: bool = False  # lines before and between these were dropped, because newer lines replace them
 
     @property
     def lines(self) -> tuple[bytes, ...]:
@@ -116,7 +116,7 @@ class _Layout:
             segments = list_segments(directory)
             try:
                 return cls(declared, segments, find_tail(segments, declared).offset)
-            except FileNotFoundError:  # retention dropped a segment between the listing and the look into it
+            except FileNotFoundError:  # retention dropped a segment after it was listed
                 continue
 
     @property
@@ -166,7 +166,7 @@ class _Reading:
         return self._max_bytes - read if read else max(1, self._max_bytes)
 
     def _read_segment(self, file: _SegmentFile) -> bool:
-        """Read as much as fits. Return False before a hole, with which the next batch begins."""
+        """Read as much as fits. Return False before a hole, because the next batch begins with the hole."""
         if file.segment.compacted:
             self._compacted = True
             self._max_bytes = file.end - self._position
@@ -233,7 +233,7 @@ class _SegmentFile:
         return pieces, offset + behind
 
     def piece_at(self, offset: int, read_ahead: int) -> tuple[Piece, int] | None:
-        """Return the piece at the offset, from there on, and the offset after it. Return None if it is damaged.
+        """Return the lines from the offset on in its piece, and the offset after the piece, None for a damaged piece.
 
         Raise ValueError if the offset is inside a line.
         """
@@ -272,7 +272,7 @@ class _SegmentFile:
         return None if cut.lines is None else (Piece(begin, cut.lines), self._buffered_at + cut.end)
 
     def _piece_begin(self, offset: int) -> int:
-        """Return the offset after the nearest mark before the given one."""
+        """Return the offset after the nearest mark before the given offset."""
         size = _SEARCH_BYTES
         while True:
             begin = max(self.segment.start, offset - size)

@@ -24,7 +24,7 @@ _TOGETHER: Final = (
     ("principal", "keytab_file"),
 )
 _FILES: Final = ("ca_file", "certificate_file", "key_file", "password_file", "token_file", "keytab_file")
-_FILE_OF: Final = {OAUTHBEARER: "token_file", GSSAPI: "keytab_file"}  # in place of a password
+_FILE_OF: Final = {OAUTHBEARER: "token_file", GSSAPI: "keytab_file"}  # the file that replaces the password
 
 
 class KafkaLoginError(ValueError):
@@ -36,9 +36,9 @@ class KafkaLogin:
     """Login to a Kafka cluster's brokers. Raise KafkaLoginError for impossible settings.
 
     With a username, `sasl_mechanism` logs in by the password. OAUTHBEARER logs in by the token in `token_file`, which
-    another program renews. GSSAPI is Kerberos: it logs `principal` in by the keys in `keytab_file` to the brokers'
-    service `service_name`. All secrets are in files or in the environment. `prefix` precedes the names of settings in
-    KafkaLoginError's sentence.
+    another program renews. GSSAPI is Kerberos, which logs `principal` in to the brokers' service
+    `service_name` by the keys in `keytab_file`. All secrets are in files or in the environment. `prefix` precedes the
+    names of settings in KafkaLoginError's sentence.
     """
 
     tls: bool = False

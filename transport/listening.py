@@ -1,4 +1,4 @@
-"""Settings of an HTTP address: certificate, username and password."""
+"""Settings of an HTTP address, such as its certificate, username and password."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FILES = ("tls_certificate_file", "tls_key_file", "password_file")
 
 
 class ListeningError(ValueError):
-    """A setting that cannot be, in one sentence that names it."""
+    """An impossible setting, in one sentence that names it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +29,7 @@ class Listening:
     """An HTTP address, with TLS if there is a certificate and a login if there is a username.
 
     `listen` is HOST:PORT or [IPV6]:PORT. Port 0 takes any free port. The password is in a file or in the environment,
-    not in a setting. Clients may ask for this machine's host names and `allowed_hosts`; `ANY_HOST` allows all.
+    not in a setting. Clients may ask for this machine's host names and `allowed_hosts`. `ANY_HOST` allows all.
     ListeningError puts `prefix` before the names of the settings.
     """
 

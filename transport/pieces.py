@@ -1,4 +1,4 @@
-"""Pieces of a segment: a few lines each, closed by a mark with their checksum.
+"""Pieces of a segment, each of a few lines, closed by a mark with the piece's checksum.
 
 A mark is a line that starts with `#`, so `grep -v '^#'` prints only the lines. `#part SUM` closes a piece inside an
 append. `#end SUM` closes the last piece of an append. `#batch NUMBER SOURCE ROWS SUM` closes the last piece of a batch.
@@ -27,15 +27,15 @@ class BatchMark(NamedTuple):
 
     number: int
     source: int | None = None  # the checksum of the covered part of the source
-    rows: int | None = None  # the checksum of its lines
+    rows: int | None = None  # the checksum of the batch's lines
 
     def words(self) -> bytes:
-        """Return the words of its mark before the sum."""
+        """Return the words of the batch's mark before the sum."""
         return b"batch %d %08x %08x" % (self.number, self.source or 0, self.rows or 0)
 
 
 class Piece(NamedTuple):
-    """Undamaged lines with the offset of the first one."""
+    """Undamaged lines with the offset of the first line."""
 
     offset: int
     lines: tuple[bytes, ...]
@@ -54,7 +54,7 @@ def checksum(content: bytes) -> int:
 
 
 def sealed(lines: Sequence[bytes], offset: int, words: bytes) -> bytes:
-    """Return the lines as pieces from the offset on, the last one closed by a mark with these words."""
+    """Return the lines as pieces from the offset on, the last piece closed by a mark with these words."""
     if len(lines) == 1:  # as most appends have
         block = b"%b\n#%b" % (lines[0], words)
         return block + b" %08x\n" % zlib.crc32(block, _seed(offset))
@@ -86,7 +86,7 @@ def good_pieces(buffer: bytes, offset: int, enough: int) -> tuple[list[Piece], i
         if at >= enough:
             break
         begin, end = mark.span()
-        # The sum is of all that is before it but the space, seeded with the place.
+        # The sum covers everything before it except the space, and is seeded with the place.
         if zlib.crc32(content[at : end - 9], zlib.crc32(b"%d" % (offset + at))) != int(mark[1], 16):
             break
         if begin >= at:

@@ -12,7 +12,7 @@ from typing import Final
 from urllib.parse import quote
 
 HIDDEN: Final = "[hidden]"
-_SHORTEST: Final = 4  # characters. A shorter text is in ordinary words, and its absence there would show it
+_SHORTEST: Final = 4  # characters. A shorter text is part of ordinary words, and hiding it there would reveal it
 _known: set[str] = set()
 _pattern: re.Pattern[str] | None = None
 
@@ -29,7 +29,7 @@ def read_secret(file: str | Path | None, variable: str | None) -> str | None:
 
 
 def hide(secret: str) -> str:
-    """Return the secret, which `without_secrets` hides from now on, each line of several for itself."""
+    """Return the secret, which `without_secrets` hides from now on. It hides each line of a longer secret by itself."""
     global _pattern
     for line in secret.splitlines():
         if len(line) >= _SHORTEST and line not in _known:
@@ -50,14 +50,14 @@ def _forms(secret: str) -> Iterator[str]:
     yield from (secret, repr(secret)[1:-1], repr(content)[2:-1], json.dumps(secret)[1:-1])
     yield from (quote(secret), quote(secret, safe=""))
     for before in range(3):
-        # Six bits make a character. The first and the last one may have bits of the bytes around the secret.
+        # Six bits make a character. The first and the last character may have bits of the bytes around the secret.
         begin, end = -(-8 * before // 6), 8 * (before + len(content)) // 6
         for encode in (base64.b64encode, base64.urlsafe_b64encode):
             yield encode(bytes(before) + content)[begin:end].decode()
 
 
 def password_problem(file: str | Path | None, variable: str | None, prefix: str) -> str | None:
-    """Return the reason why a login has no password, if there is one; `prefix` precedes the names of other settings."""
+    """Return the reason why a login has no password, or None. `prefix` precedes the names of other settings."""
     if (file is None) == (variable is None):
         return (
             f"username is given and needs its password, in {prefix}password_file or in {prefix}password_variable, "

@@ -55,7 +55,7 @@ class JournalRemovedError(JournalError):
 
 
 class OffsetGoneError(JournalError):
-    """An offset that retention has dropped. `earliest` is the first remaining one."""
+    """An offset that retention has dropped. `earliest` is the first remaining offset."""
 
     def __init__(self, directory: Path, offset: int, earliest: int) -> None:
         super().__init__(directory, offset, earliest)
@@ -97,8 +97,8 @@ class JournalFormat:
 class Segment:
     """One file of a journal. `start` is the offset of its first byte.
 
-    A compacted segment replaces everything before its end and contains the current lines. With `after_loss` some were
-    damaged.
+    A compacted segment replaces everything before its end and contains the current lines. With `after_loss` some
+    current lines were damaged.
     """
 
     start: int
@@ -132,7 +132,7 @@ def list_segments(directory: Path) -> tuple[Segment, ...]:
     newest = next((segment for segment in reversed(segments) if segment.compacted), None)
     if newest is None:
         return segments
-    with contextlib.suppress(FileNotFoundError):  # a newer one replaced it between the listing and the look at it
+    with contextlib.suppress(FileNotFoundError):  # a newer segment replaced it after the listing
         end = newest.start + newest.path.stat().st_size
         return (newest, *(segment for segment in segments if not segment.compacted and segment.start >= end))
     return list_segments(directory)

@@ -12,7 +12,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_HIGHEST_INTEGER: Final = 2**63 - 1  # of TOML
+_HIGHEST_INTEGER: Final = 2**63 - 1  # that TOML allows
 
 
 class TomlError(Exception):

@@ -1,4 +1,4 @@
-"""Define Kontrast's Kafka topics, and print the commands that make or mend them where Kontrast may not."""
+"""Define Kontrast's Kafka topics, and the commands that create or mend them if Kontrast may not."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ RETENTION_MS: Final = "retention.ms"
 SEGMENT_BYTES: Final = "segment.bytes"
 _BOUNDS: Final = (RETENTION_MS, "retention.bytes")
 _UNBOUNDED: Final = "-1"
-SETTINGS: Final = (CLEANUP_POLICY, *_BOUNDS, SEGMENT_BYTES)  # that are looked at
-# Brokers compact whole segments alone, so a new reader reads the newest one with every row that was replaced. By
-# default it has 1 GiB. 200 clusters with a heartbeat a second fill 8 MiB of compressed rows in two minutes.
+SETTINGS: Final = (CLEANUP_POLICY, *_BOUNDS, SEGMENT_BYTES)  # the settings that Kontrast checks
+# Brokers never compact the newest segment, so a new reader reads all replaced rows in it. By default a segment has
+# 1 GiB. 200 clusters with a heartbeat a second fill 8 MiB of compressed rows in two minutes.
 _SMALL_SEGMENTS: Final[Mapping[str, str]] = {SEGMENT_BYTES: str(8 << 20), "min.cleanable.dirty.ratio": "0.1"}
 
 
@@ -39,7 +39,7 @@ class RequiredTopic:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Return the settings to create it with, or to give it, whatever the brokers' defaults are."""
+        """Return the settings that the topic is created with or must get, whatever the brokers' defaults are."""
         if self.compacted:
             return {CLEANUP_POLICY: "compact", **_SMALL_SEGMENTS}
         retention = {} if self.retention_ms is None else {RETENTION_MS: str(self.retention_ms)}
@@ -48,7 +48,7 @@ class RequiredTopic:
 
 @dataclass(frozen=True, slots=True)
 class ExistingTopic:
-    """A topic as brokers report it, with the visible `SETTINGS`. It has 0 partitions while they do not know yet."""
+    """A topic as brokers report it, with the visible `SETTINGS`. It has 0 partitions while brokers do not know them."""
 
     topic: RequiredTopic
     partitions: int
@@ -72,7 +72,7 @@ class _Fault:
 
 
 def stream_topics(address: KafkaAddress, retention_ms: int | None = None) -> tuple[RequiredTopic, ...]:
-    """Return the topic of a stream, and the one beside it in which complete reads are requested."""
+    """Return the topic of a stream, and the topic beside it in which complete reads are requested."""
     return RequiredTopic(address.topic, ordered_by_key=True, retention_ms=retention_ms), RequiredTopic(
         request_topic(address)
     )
@@ -84,7 +84,7 @@ def output_topic(address: KafkaAddress, output: str) -> str:
 
 
 def refusal(address: KafkaAddress, topics: Sequence[RequiredTopic], reason: str) -> str:
-    """Return one sentence for topics that are missing and that the brokers do not let Kontrast make."""
+    """Return one sentence for missing topics that the brokers do not let Kontrast create."""
     names, one = ", ".join(topic.name for topic in topics), len(topics) == 1
     return (
         f"Kafka at {address.bootstrap_servers} lacks the {'topic' if one else 'topics'} {names} and refuses to create "

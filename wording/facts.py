@@ -1,11 +1,15 @@
-"""The facts about partitions and lost brokers, each in one wording for every face."""
+"""The facts about partitions and lost brokers, each in one wording for all pages, commands and messages."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from enum import Enum
+from typing import Final
 
-from wording.sentences import counted, listed, verb
+from wording.sentences import counted, joined, listed, verb
+
+_ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 
 
 class Fact(Enum):
@@ -27,7 +31,7 @@ class Fact(Enum):
     UNDER_REPLICATED = ("is under-replicated", "be under-replicated", "under-replicated")
 
     def __init__(self, singular: str, infinitive: str, word: str) -> None:
-        """Keep its forms: "rejects acks=all", after "would" "reject acks=all", and as an attribute."""
+        """Keep the fact's three forms: "rejects acks=all", "reject acks=all" and "rejecting acks=all"."""
         self.singular, self.infinitive, self.word = singular, infinitive, word
 
     def predicate(self, count: int) -> str:
@@ -46,30 +50,42 @@ class Fact(Enum):
 class Departure(Enum):
     """How a broker left. The past tense agrees with one broker and with several."""
 
-    CRASHED = "crashed"  # its session ended without a shutdown: the process died, hangs or is cut off
+    CRASHED = "crashed"  # its session ended without a shutdown, because the process died, hangs or is cut off
     SHUT_DOWN = "shut down cleanly"
-    LEFT = "left"  # in a way that ZooKeeper does not show
-    NEVER_REGISTERED = "never registered"  # since Kontrast follows the cluster
+    LEFT = "left"  # ZooKeeper does not show in which way
+    NEVER_REGISTERED = "never registered"  # not since Kontrast follows the cluster
 
 
 def keep_up(brokers: Collection[int], count: int) -> str:
-    """Return which brokers must stay up, because so many partitions are in sync only there."""
+    """Return a sentence to keep brokers up, because `count` partitions are in sync only there."""
     they_have = "It has" if len(brokers) == 1 else "They have"
     return f"Keep {listed(brokers)} up. {they_have} the only in-sync replica of {counted(count, 'partition')}"
 
 
+def replicas_in_words(isr: Collection[int], replicas: Collection[int]) -> str:
+    """Return which replicas are in sync and which are not: in sync: 2 and 3, out of sync: 1."""
+    behind = joined(list(map(str, sorted(set(replicas).difference(isr)))))
+    said = f"in sync: {joined(list(map(str, sorted(isr)))) or 'none'}"
+    return f"{said}, out of sync: {behind}" if behind else said
+
+
+def without_zxid(event: str) -> str:
+    """Return the event without the transaction that shows it, because a headline needs no evidence."""
+    return _ZXID.sub("", event)
+
+
 def down(brokers: Collection[int]) -> str:
-    """Return that brokers are not registered: broker 3 is down, brokers 3 and 5 are down."""
+    """Return a clause that brokers are not registered: broker 3 is down, brokers 3 and 5 are down."""
     return listed(brokers, "is down")
 
 
 def without_trace(brokers: Collection[int], searched: str = "ZooKeeper") -> str:
-    """Return that brokers left no trace: broker 9 has never registered here as far as ZooKeeper shows."""
+    """Return a clause that brokers left no trace: broker 9 has never registered here as far as ZooKeeper shows."""
     return f"{listed(brokers, 'has never registered here')} as far as {searched} shows"
 
 
 def unknown(brokers: Collection[int], where: str = "assignment") -> str:
-    """Return that brokers left no trace, and ask for the likely reason, a typing error in an assignment."""
+    """Return a clause that brokers left no trace, with the likely reason, a typing error in an assignment."""
     return f"{without_trace(brokers)}: a typing error in the {where}?"
 
 

@@ -1,6 +1,6 @@
 """Counts with their nouns and verbs, lists that may be empty or long, and parts of a sentence.
 
-A list names up to ten members, because a person can act on ten. A longer list is counted and names three as examples.
+A list names up to ten members, because a person can act on ten. A longer list has a count and three examples.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def counted(count: int, noun: str, singular_verb: str = "") -> str:
 
 
 def all_of(count: int, noun: str, singular_verb: str) -> str:
-    """Return a whole with its verb: all 6 partitions are, the only partition is, no partition is."""
+    """Return all of something with the verb: all 6 partitions are, the only partition is, no partition is."""
     if count <= 1:
         return f"{'the only' if count else 'no'} {noun} {singular_verb}"
     return f"all {counted(count, noun, singular_verb)}"
@@ -53,7 +53,7 @@ def plural_of(noun: str) -> str:
 def listed(brokers: Collection[int], singular_verb: str = "") -> str:
     """Return brokers in a sentence: no broker, broker 3, brokers 1 and 3, 12 brokers (1, 2, 3, …).
 
-    The verb, if one is given, agrees with their number: broker 3 is, brokers 1 and 3 are, no broker is.
+    If a verb is given, it agrees with the number of brokers: broker 3 is, brokers 1 and 3 are, no broker is.
     """
     said = _counted_names(sorted(brokers), "and")
     return f"{said} {verb(len(brokers) or 1, singular_verb)}" if singular_verb else said
@@ -98,7 +98,7 @@ def event_of(cause: str) -> str:
 
 
 def share(availability: float) -> str:
-    """Round an availability down to per cent, so that 100 % means never away."""
+    """Return an availability in per cent, rounded down so that 100 % means without any outage."""
     return f"{math.floor(round(availability * 100_000, 6)) / 1_000:.3f} %"
 
 

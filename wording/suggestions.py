@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-_SIMILAR: Final = 0.7  # of 1. One or two letters of a short name may differ
+_SIMILAR: Final = 0.7  # on a scale to 1, so that one or two letters of a short name may differ
 _SUGGESTED: Final = 3
 
 

@@ -9,13 +9,13 @@ _SECOND_MS: Final = 1_000
 _TENTHS_BELOW_MS: Final = 10 * _SECOND_MS
 _DAY_MS: Final = 86_400_000
 _UNITS: Final = (("d", _DAY_MS), ("h", 3_600_000), ("min", 60_000), ("s", _SECOND_MS))
-_LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999, the last that Python's datetime knows
+_LATEST_MS: Final = 253_402_300_799_999  # the end of the year 9999, after which Python's datetime has no time
 
 
 def duration(ms: float, units: int = 2) -> str:
     """Return a duration in its largest units: 43 ms, 1.2 s, 42 s, 17 min 3 s, 2 h, 3 d 4 h.
 
-    It is rounded down, and a duration below zero is 0 s. A caller that measures whole seconds passes whole seconds.
+    The duration is rounded down, and below zero it is 0 s. To show only whole seconds, pass whole seconds.
     """
     left = max(0, int(ms))
     if 0 < left < _SECOND_MS:
@@ -63,7 +63,7 @@ def age(ms: int, as_of_ms: int) -> str:
 def lasting(ms: int | None, as_of_ms: int, *, exact: bool = True) -> str:
     """Return how long something has lasted: for 17 min 3 s, since 2026-11-24 22:13:59Z.
 
-    Unless the beginning is exact, it may be earlier. None is unknown.
+    If the beginning is not exact, the text shows that it may be earlier. None is an unknown beginning.
     """
     if ms is None:
         return "since an unknown time"

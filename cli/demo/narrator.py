@@ -42,7 +42,7 @@ class Narrator:
 
     @contextmanager
     def progress(self, what: str) -> Iterator[None]:
-        """Show that something is being waited for, and how long it took."""
+        """Show that the demo waits for something, and in the end how long that took."""
         started = time.monotonic()
         if self._console.is_terminal:
             with self._console.status(_escaped(what)):

@@ -1,4 +1,4 @@
-"""Kontrast's published data about the demo's cluster, from an operator's sources, /metrics and the output journals.
+"""Kontrast's published data about the demo's cluster, from an operator's two sources: /metrics and output journals.
 
 This module never asks the cluster itself, so it knows only published facts.
 """
@@ -25,21 +25,21 @@ from questions.memory import Memory
 from transport.address import JournalAddress
 
 _TIMEOUT_SECONDS = 5
-_LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # a proxy cannot reach this machine's
+_LOOPBACK = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # past any proxy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedCluster:
     """A cluster as Kontrast publishes it at one moment. Partitions are named `topic-partition`."""
 
-    controller: int  # -1 without one
+    controller: int  # -1 without a controller
     brokers: int
     topics: int
     online: int
-    unusable: dict[str, str]  # reason of each partition in a word
+    unusable: dict[str, str]  # by partition, its problem in a word
     under_replicated: int
-    leaders: dict[str, int]  # -1 without one
-    pages: dict[str, str]  # cause of each open alert of severity page, by id
+    leaders: dict[str, int]  # by partition, -1 without a leader
+    pages: dict[str, str]  # by id, the cause of each open alert of severity page
 
 
 class Published:
@@ -52,7 +52,7 @@ class Published:
         self._memory = Memory()
 
     def picture(self) -> PublishedCluster | None:
-        """Return the newest picture, if the exporter answers and has a complete one."""
+        """Return the newest picture, if the exporter answers and its picture is complete."""
         samples = self._scrape()
         if _count(samples, pipeline_metrics.READY) != 1:
             return None

@@ -21,11 +21,11 @@ _TAIL_LINES = 12
 
 
 class StageError(Exception):
-    """A process of the demo that ended by itself, with the end of its log."""
+    """A process of the demo ended by itself. The message has the end of its log."""
 
 
 class Stage:
-    """The cluster and its watchers, started by `with`. They leave no trace."""
+    """The cluster and Kontrast's processes, started by `with`. In the end no process is left."""
 
     def __init__(self, directory: Path, port: int, narrator: Narrator) -> None:
         self._narrator = narrator
@@ -65,13 +65,13 @@ class Stage:
         return f"http://{self._listen}/metrics"
 
     def check(self) -> None:
-        """Raise StageError if a part of Kontrast is no longer there."""
+        """Raise StageError if a process of Kontrast has ended."""
         for part in self._parts:
             if not part.running:
                 raise StageError(part.describe(f"ended by itself with status {part.exit_status}"))
 
     def patience(self, seconds: float) -> Patience:
-        """Return the patience with the job, whose batches come before anything is published."""
+        """Return the patience with the job, because nothing is published before the job's batches."""
         return Patience(self._stream.pid, seconds)
 
     def log_tails(self) -> str:
@@ -79,7 +79,7 @@ class Stage:
         return "\n".join(f"--- {part.name}: the end of its log\n{part.log_tail(_TAIL_LINES)}" for part in self._parts)
 
     def run_on(self) -> None:
-        """Stay up until Ctrl-C, with the process id of each broker in a file to kill one by. Raise StageError."""
+        """Stay up until Ctrl-C. Files have the brokers' process ids, so that users can kill one. Raise StageError."""
         for broker_id, broker in self.cluster.brokers.items():
             (self._directory / f"broker-{broker_id}.pid").write_text(f"{broker.pid}\n")
         while True:
@@ -126,7 +126,7 @@ class Stage:
             self.cluster.kill()
 
     def _part(self, command: str, *arguments: str) -> ChildProcess:
-        # The user's own settings are for the user's own clusters.
+        # Without the user's settings, which are for the user's own clusters.
         command_line, environment = own_command(command, *arguments)
         environment = {
             name: value

@@ -1,7 +1,7 @@
 """The demo's chapters change the cluster and wait until Kontrast publishes the effect.
 
-Each chapter compares as an operator would. Its deed gives the expected picture, `published` the actual one, and both
-must become equal in time.
+Each chapter compares as an operator would. The change decides the expected picture, `published` reads the actual one,
+and both must become equal in time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, Stage
 from wording.sentences import counted
 
 _Assignments = Mapping[str, tuple[tuple[int, ...], ...]]
-# The name of a comparison, the actual and the expected value.
+# By the name of a comparison, a function that returns the actual and the expected value.
 _Expectations = Mapping[str, Callable[[PublishedCluster], tuple[object, object]]]
 
 # Replicas of each partition by topic, preferred leader first. Every broker leads some of each topic.
@@ -34,7 +34,7 @@ _ADMIN_ATTEMPTS = 5
 
 
 class ChapterFailedError(Exception):
-    """A failed chapter. Kontrast did not publish the expected picture in time."""
+    """A chapter failed, because Kontrast did not publish the expected picture in time."""
 
 
 def play(stage: Stage, narrator: Narrator) -> None:
@@ -67,7 +67,7 @@ class _Story:
         return seen
 
     def a_broker_is_killed(self, before: PublishedCluster) -> int:
-        # Not the controller, whose successor would have to be elected first. That is another story.
+        # Not the controller, because its successor would have to be elected first, which would be another story.
         victim = next(broker for broker in reversed(BROKER_IDS) if broker != before.controller)
         self._narrator.chapter(f"Broker {victim} is killed, and its ZooKeeper session ends after {SESSION_SECONDS} s")
         lost = [name for name, replicas in _assignments(TOPICS).items() if replicas == (victim,)]
@@ -136,7 +136,7 @@ class _Story:
                 time.sleep(_POLL_SECONDS)
 
     def _ask_the_cluster(self, ask: Callable[[KafkaAdminClient], object]) -> None:
-        """Ask a broker, and repeat if it is too busy. Work that it has already done is no error."""
+        """Ask a broker, and repeat the request if it is too busy. A step that was already done is no error."""
         for attempt in range(1, _ADMIN_ATTEMPTS + 1):
             self._stage.check()
             try:
@@ -169,7 +169,7 @@ def _assignments(topics: _Assignments) -> dict[str, tuple[int, ...]]:
 
 
 def _pages_of(victim: int, lost: list[str]) -> list[str]:
-    """Return one page, of the offline partitions or, without any, of the broker."""
+    """Return the expected page, about the offline partitions, or about the broker if none is offline."""
     return [f"{'PartitionsOffline' if lost else 'BrokerCrashed'}/broker {victim}"]
 
 

@@ -1,6 +1,6 @@
-"""Make the archives of ZooKeeper's and a Kafka broker's classes, with which they start in half the time.
+"""Make archives of the classes of ZooKeeper and of a Kafka broker, because servers start with them in half the time.
 
-`python -m cli.embedded.class_archives` starts and ends a server of each once, where its archive is missing.
+`python -m cli.embedded.class_archives` starts and ends each server once if its archive is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from streaming.java.artifacts import KAFKA_BROKER, jars
 from streaming.java.class_archive import find_archive, written
 from streaming.scratch import scratch_directory
 
-_JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # additions to each Java's command line
+_JAVA_OPTIONS = "JAVA_TOOL_OPTIONS"  # Java adds these options to its command line
 
 
 def make() -> None:

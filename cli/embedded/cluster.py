@@ -12,7 +12,7 @@ from cli.embedded.zookeeper import ZooKeeper
 
 
 class KafkaCluster(StartedByWith):
-    """ZooKeeper and the brokers with these ids, started by `with`; `properties` go to every broker."""
+    """ZooKeeper and the brokers with these ids, started by `with`. Every broker gets the `properties`."""
 
     def __init__(
         self, directory: Path, *, broker_ids: Iterable[int] = (1,), properties: Mapping[str, str] | None = None
@@ -32,11 +32,11 @@ class KafkaCluster(StartedByWith):
 
     @property
     def bootstrap_servers(self) -> list[str]:
-        """HOST:PORT of every broker."""
+        """Return HOST:PORT of every broker."""
         return [broker.bootstrap_server for broker in self.brokers.values()]
 
     def start(self) -> None:
-        """Start everything, the brokers side by side, and wait until all serve. Raise EmbeddedError."""
+        """Start ZooKeeper and then all brokers at once, and wait until all serve. Raise EmbeddedError."""
         self.zookeeper.start()
         for broker in self.brokers.values():
             broker.launch()
@@ -44,7 +44,7 @@ class KafkaCluster(StartedByWith):
             broker.wait_until_ready()
 
     def stop(self) -> None:
-        """End everything at once. A cluster that ends as a whole cannot move its leaderships."""
+        """End everything at once, because a cluster that ends as a whole cannot move its leaderships."""
         self.kill()
 
     def kill(self) -> None:

@@ -1,4 +1,4 @@
-"""Build an embedded Java server's command line, with the jars that it takes from pyspark and where it logs."""
+"""Build the command line of an embedded Java server, with jars from pyspark, and its logging configuration."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def java_command(
         find_java(),
         f"-Xmx{heap_mb}m",
         "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",  # a short life, so compile quickly rather than well
+        "-XX:TieredStopAtLevel=1",  # for a short life, compile quickly rather than well
         *archive_options(class_path),
         f"-Dlog4j2.configurationFile={_logging_file(configuration)}",
         *(f"-D{name}={value}" for name, value in (system_properties or {}).items()),
@@ -54,7 +54,7 @@ def java_command(
 
 
 def write_configuration(configuration: Path, properties: dict[str, str]) -> None:
-    """Write the server's properties, and beside them how it logs."""
+    """Write the server's properties, and its logging configuration in the same directory."""
     configuration.parent.mkdir(parents=True, exist_ok=True)
     configuration.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
     _logging_file(configuration).write_text(_LOGGING)

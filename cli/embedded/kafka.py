@@ -1,4 +1,4 @@
-"""Configure, start and end one real Kafka broker in ZooKeeper mode: 3.9.2, where no other class path is given."""
+"""Configure, start and end one real Kafka broker in ZooKeeper mode, 3.9.2 unless another class path is given."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _SETTINGS = {
 
 
 class KafkaBroker(Server):
-    """A broker with its data in `directory`; `properties` are added to its server.properties.
+    """A broker with its data in `directory`. Its server.properties get the `properties`, too.
 
-    `class_path` is that of another release.
+    `class_path` has the jars of another release.
     """
 
     def __init__(
@@ -69,17 +69,18 @@ class KafkaBroker(Server):
             heap_mb=256,
         )
         super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
-        self._log_begin = 0  # of this start
+        self._log_begin = 0  # where the log of the newest start begins
 
     @property
     def bootstrap_server(self) -> str:
-        """HOST:PORT for clients."""
+        """Return HOST:PORT for clients."""
         return f"127.0.0.1:{self.port}"
 
     def launch(self) -> None:
-        """Start it without a wait, except for the end of its former registration. Raise EmbeddedError.
+        """Start the broker without waiting until it serves. Raise EmbeddedError.
 
-        A killed broker leaves its znode until its session expires. A successor that finds the znode gives up.
+        Wait only for the end of its former registration, because a killed broker leaves its znode until its session
+        expires, and a successor that finds the znode gives up.
         """
         if accepts_connections(self.port):
             raise EmbeddedError(f"{self._process.name} cannot listen on {self.bootstrap_server}: the port is in use")
@@ -89,9 +90,9 @@ class KafkaBroker(Server):
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Wait until it listens and is registered in ZooKeeper. Raise EmbeddedError.
+        """Wait until the broker listens and is registered in ZooKeeper. Raise EmbeddedError.
 
-        A broker that is asked to stop during its start refuses and leaves its registration behind.
+        Do not stop a broker before that, because it would refuse and leave its registration behind.
         """
         self._process.wait_until(self._has_started, timeout_seconds=_START_SECONDS)
 
@@ -144,8 +145,8 @@ class KafkaBroker(Server):
 
 def kafka_class_path(release: Iterable[Path]) -> list[Path]:
     """Return the class path of a broker with the jars of its release. Raise EmbeddedError."""
-    # Kafka's own SLF4J has no logger bound to it, or Log4j 1.
+    # Leave out Kafka's own SLF4J, because it is bound to no logger, or to Log4j 1.
     kafka = [jar for jar in release if not jar.name.startswith(("org.slf4j_", "log4j_"))]
-    # Spark's Ivy leaves out Scala's library because Spark has it.
+    # Spark's Ivy does not fetch Scala's library, because pyspark has it.
     scala = () if any("scala-library-" in jar.name for jar in kafka) else ("scala-library-*.jar",)
     return [*kafka, *pyspark_jars((*scala, *LOGGING_JARS))]

@@ -19,14 +19,14 @@ from streaming.processes import descendants, die_with
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 25
 _TICKS_A_SECOND = os.sysconf("SC_CLK_TCK")
-_PROCESSOR_TICKS = slice(11, 15)  # fields of /proc/PID/stat: own and ended children's, behind the program's name
+_PROCESSOR_TICKS = slice(11, 15)  # fields of /proc/PID/stat behind the name: own and ended children's ticks
 
 
 class Patience:
-    """Patience with a process that starts. It does not end while other programs keep the processor from it.
+    """Patience with a process that starts, which lasts longer while other programs occupy the processor.
 
-    It is over when the process and those below it have worked for `seconds` of processor time, or have worked for less
-    than a second in that much wall time. Measured: beside eight other test runs on two cores, work of 59 s took 261 s.
+    The patience is over when the process and its children have worked for `seconds` of processor time, or for less than
+    a second in `seconds` of wall time. Beside eight other test runs on two cores, work of 59 s was seen to take 261 s.
     """
 
     def __init__(self, pid: int | None, seconds: float) -> None:
@@ -43,7 +43,7 @@ class Patience:
 
 
 def processor_seconds(pid: int | None) -> float:
-    """Return the processor time of a process, those below it and its ended children, 0 after its end."""
+    """Return the processor time of a process and its children, running or ended, in seconds. It is 0 after its end."""
     used = 0
     for each in (pid, *descendants(pid)) if pid else ():
         with suppress(OSError):
@@ -55,7 +55,7 @@ def processor_seconds(pid: int | None) -> float:
 class Child:
     """One child process that can start again after its end. Its output goes to an open file.
 
-    Start it from a thread that lives as long as the child. The kernel kills the child when that thread ends.
+    Start the child from a thread that lives as long, because the kernel kills the child when that thread ends.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Child:
 
     @property
     def running(self) -> bool:
-        """Return whether the process is there, paused or not."""
+        """Return whether the process exists, even if it is paused."""
         return self._process is not None and self._process.poll() is None
 
     @property
@@ -79,7 +79,7 @@ class Child:
 
     @property
     def exit_status(self) -> int | None:
-        """Return its exit status, negative for a signal, once it has ended."""
+        """Return the child's exit status, negative for a signal, once it has ended."""
         return self._process.poll() if self._process is not None else None
 
     def launch_into(self, output: int, directory: Path | None = None) -> None:
@@ -88,7 +88,7 @@ class Child:
             raise EmbeddedError(f"{self.name} runs already")
         self._asked_to_stop = False
         parent = os.getpid()
-        # A session of its own. Ctrl-C then reaches only the parent, which ends its children in order.
+        # The child gets a session of its own, so that Ctrl-C reaches only the parent, which ends its children in order.
         self._process = subprocess.Popen(
             self._command,
             stdin=subprocess.DEVNULL,
@@ -101,14 +101,14 @@ class Child:
         )
 
     def ask_to_stop(self) -> None:
-        """Ask it once to end (SIGTERM). Many programs take a second request as an order to end at once."""
+        """Ask the child to end (SIGTERM), only once, because many programs end at once after a second request."""
         if self.running and not self._asked_to_stop:
             self._asked_to_stop = True
             self._signal(signal.SIGCONT)
             self._signal(signal.SIGTERM)
 
     def stop(self, *, timeout_seconds: float = 20) -> None:
-        """Ask it to end, and kill it after a timeout. No process of its group remains."""
+        """Ask the child to end, and kill it after a timeout. No process of its group remains."""
         self.ask_to_stop()
         if self._process is not None:
             with suppress(subprocess.TimeoutExpired):
@@ -116,7 +116,7 @@ class Child:
         self.kill()
 
     def kill(self) -> None:
-        """Kill it at once (SIGKILL), with the processes of its group."""
+        """Kill the child at once (SIGKILL), with the processes of its group."""
         if self._process is None:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -124,7 +124,7 @@ class Child:
         self._process.wait()
 
     def pause(self) -> None:
-        """Freeze it (SIGSTOP). Connections stay open without an answer."""
+        """Freeze the child (SIGSTOP). Its connections stay open without an answer."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
@@ -168,7 +168,7 @@ class ChildProcess(Child):
         return f"{self.name} {sentence}" + (f"; the end of {self.log}:\n{tail}" if tail else f"; {self.log} is empty")
 
     def log_tail(self, lines: int = _TAIL_LINES) -> str:
-        """Return the last lines of its log."""
+        """Return the last lines of the child's log."""
         try:
             text = self.log.read_text(errors="replace")
         except FileNotFoundError:
@@ -177,22 +177,22 @@ class ChildProcess(Child):
 
 
 def own_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
-    """Return the command line of Kontrast's own command, and the environment in which it finds this code alone."""
+    """Return the command line of Kontrast's own command, and an environment in which Python finds this code first."""
     root = str(Path(__file__).parents[2])
     paths = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1"}
     return [sys.executable, "-m", "cli", *arguments], environment
 
 
-_reserved: list[socket.socket] = []  # until this process ends
+_reserved: list[socket.socket] = []  # sockets that hold their ports until this process ends
 
 
 def free_port() -> int:
-    """Reserve a free loopback port for a server that this process starts, also while that server is away.
+    """Reserve a free loopback port for a server that this process starts, even while that server is stopped.
 
-    A bound socket that never listens holds it. No other process can choose the port then, and no outgoing connection
-    gets it, even if the kernel's range for those is narrow. A client that retries a stopped server's port could
-    otherwise connect to itself and keep the server from returning. A server that sets SO_REUSEADDR can listen there.
+    A bound socket that never listens holds the port, so that no other process can choose it, and no outgoing connection
+    gets it, even if the kernel's range for these is narrow. Otherwise a client that retries a stopped server's port
+    could connect to itself and keep the server from returning. A server that sets SO_REUSEADDR can listen there.
     """
     for port in random.sample(range(20_000, 32_000), 200):
         reserved = socket.socket()
@@ -201,7 +201,7 @@ def free_port() -> int:
         except OSError:
             reserved.close()
             continue
-        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not before, or it would share a server's port
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after bind, or bind would share a port
         _reserved.append(reserved)
         return port
     raise EmbeddedError("no free loopback port between 20000 and 32000. End the processes that hold them")

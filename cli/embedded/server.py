@@ -1,4 +1,4 @@
-"""Common life of embedded servers, which are launched, ready, stopped or killed, and started by `with`."""
+"""Common interface of embedded servers: launch, wait until ready, stop or kill, and start by `with`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ _Started = TypeVar("_Started", bound="StartedByWith")
 
 
 class StartedByWith(ABC):
-    """An object that `with` starts and ends in order. A failed start kills it."""
+    """Something that `with` starts and stops. A failed start kills it."""
 
     @abstractmethod
     def start(self) -> None:
-        """Start it and wait until it serves. Raise EmbeddedError."""
+        """Start everything and wait until it serves. Raise EmbeddedError."""
 
     @abstractmethod
     def stop(self) -> None:
-        """End it in order."""
+        """End everything cleanly."""
 
     @abstractmethod
     def kill(self) -> None:
-        """End it as a crash does."""
+        """End everything as a crash does."""
 
     def __enter__(self: _Started) -> _Started:
         try:
@@ -42,59 +42,59 @@ class StartedByWith(ABC):
 
 
 class OneProcess:
-    """Something that is one child process."""
+    """A server that is one child process."""
 
     def __init__(self, process: ChildProcess) -> None:
         self._process = process
 
     @property
     def log(self) -> Path:
-        """Return the file of its output."""
+        """Return the file with the server's output."""
         return self._process.log
 
     @property
     def running(self) -> bool:
-        """Return whether its process is there, paused or not."""
+        """Return whether the server's process exists, even if it is paused."""
         return self._process.running
 
     @property
     def pid(self) -> int | None:
-        """Return its process id while it runs."""
+        """Return the process id while the server runs."""
         return self._process.pid
 
     def kill(self) -> None:
-        """End it as a crash does (SIGKILL)."""
+        """End the server as a crash does (SIGKILL)."""
         self._process.kill()
 
     def pause(self) -> None:
-        """Freeze it. Connections stay open without an answer, and its sessions expire."""
+        """Freeze the server. Its connections stay open without an answer, and its sessions expire."""
         self._process.pause()
 
     def resume(self) -> None:
-        """Let it go on after a pause."""
+        """Let the server go on after a pause."""
         self._process.resume()
 
     def describe(self, sentence: str) -> str:
-        """Return the sentence about it, with the end of its log."""
+        """Return the sentence about the server, with the end of its log."""
         return self._process.describe(sentence)
 
 
 class Server(OneProcess, StartedByWith):
-    """A server in a process of its own, that can be started again after its end."""
+    """A server in a process of its own, which can be started again after its end."""
 
     @abstractmethod
     def launch(self) -> None:
-        """Start it without a wait. Raise EmbeddedError."""
+        """Start the server without waiting for it. Raise EmbeddedError."""
 
     @abstractmethod
     def wait_until_ready(self) -> None:
-        """Wait until it serves. Raise EmbeddedError."""
+        """Wait until the server serves. Raise EmbeddedError."""
 
     def start(self) -> None:
-        """Start it, again on the same port and data, and wait until it serves. Raise EmbeddedError."""
+        """Start the server, always on the same port and data, and wait until it serves. Raise EmbeddedError."""
         self.launch()
         self.wait_until_ready()
 
     def stop(self) -> None:
-        """End it in order (SIGTERM). A broker moves its leaderships first."""
+        """End the server cleanly (SIGTERM). A broker moves its leaderships first."""
         self._process.stop()

@@ -1,4 +1,4 @@
-"""Configure, start and end one real ZooKeeper server, from the jars that pyspark ships unless others are given."""
+"""Configure, start and end one real ZooKeeper server, from pyspark's jars unless other jars are given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from cli.embedded.server import Server
 
 _START_SECONDS = 60
-# With `server.N` among its properties it is one of an ensemble, else it stands alone.
+# With `server.N` among its properties the server is part of an ensemble, otherwise it stands alone.
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _JARS = (
     "zookeeper-[0-9]*.jar",
@@ -31,7 +31,7 @@ _JARS = (
     "metrics-core-*.jar",
     "snappy-java-*.jar",
 )
-# A tick of half a second allows sessions from 1 s. Data of a test or demo need not survive a power cut.
+# A tick of half a second allows sessions from 1 s. Writes are not synced, because a test's data may be lost.
 _PROPERTIES = {
     "tickTime": "500",
     "maxSessionTimeout": "60000",
@@ -45,8 +45,8 @@ _PROPERTIES = {
 class ZooKeeper(Server):
     """A ZooKeeper server with its data in `directory`.
 
-    `properties` are added to its zoo.cfg, `system_properties` are its Java's. `jars` are another release's, with all
-    that it needs.
+    Its zoo.cfg gets the `properties`, its Java the `system_properties`. `jars` are all jars of another release, with
+    its dependencies.
     """
 
     def __init__(
@@ -74,23 +74,23 @@ class ZooKeeper(Server):
 
     @property
     def connect_string(self) -> str:
-        """HOST:PORT for clients."""
+        """Return HOST:PORT for clients."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def data_directory(self) -> Path:
-        """Return the directory of its transaction logs and snapshot files, in the folder version-2."""
+        """Return the directory whose folder version-2 has the transaction logs and snapshot files."""
         return self._directory / "data"
 
     def launch(self) -> None:
-        """Start it without a wait. Raise EmbeddedError if the port is taken."""
+        """Start the server without waiting for it. Raise EmbeddedError if the port is taken."""
         if accepts_connections(self.port):
             raise EmbeddedError(f"ZooKeeper cannot listen on 127.0.0.1:{self.port}: the port is in use, choose another")
         self._write_configuration()
         self._process.launch()
 
     def wait_until_ready(self) -> None:
-        """Wait until it answers. Raise EmbeddedError."""
+        """Wait until the server answers. Raise EmbeddedError."""
         self._process.wait_until(self._answers, timeout_seconds=_START_SECONDS)
 
     def _write_configuration(self) -> None:
@@ -105,7 +105,7 @@ class ZooKeeper(Server):
         write_configuration(self._configuration, settings)
 
     def ask(self, word: str) -> str:
-        """Return the answer to one of ZooKeeper's four-letter words, empty if it does not answer."""
+        """Return the answer to one of ZooKeeper's four-letter words, empty if the server does not answer."""
         with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
             connection.sendall(word.encode())
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()

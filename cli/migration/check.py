@@ -17,7 +17,7 @@ from cli.settings.config import ConfigError, read_flags, read_settings, snapshot
 from cli.settings.id_lists import read_ids
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.rules.releases import read_release
 from dashboards.probe.config import KafkaLoginConfig
@@ -26,6 +26,7 @@ from migration.preflight.check import Patch
 from migration.preflight.node_checks import SETTINGS
 from migration.preflight.report import examine
 from migration.preflight.tree import Owner, Tree
+from questions.question import NotFoundError
 
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _EPILOG = """\b

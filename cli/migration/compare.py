@@ -17,11 +17,12 @@ from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import where_clusters_are
 from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig, ZooKeeperConfig
 from migration.preflight.tree import MIGRATION, Tree
+from questions.question import NotFoundError
 
 if TYPE_CHECKING:
     from ingest.zookeeper.client import WatchedZooKeeper
@@ -73,14 +74,14 @@ class _ZooKeeper:
         self.stop = stop
 
     def read(self) -> Tree:
-        """Return all znodes that a migration copies, as they are now."""
+        """Return the present znodes that a migration copies."""
         from ingest.copied_znodes import read_copied_znodes  # not for --help
 
         read = read_copied_znodes(self.config, self.stop)
         return Tree(read.values, read.forbidden)
 
     def wait_for(self, offset: int, seconds: float) -> int:
-        """Return the offset in /migration as soon as it is this one or higher, or when the time is over."""
+        """Return the offset in /migration, as soon as it has reached `offset` or the time is over."""
         from ingest.complete_read import ask_once
 
         give_up_at = time.monotonic() + seconds

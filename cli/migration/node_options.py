@@ -1,4 +1,4 @@
-"""Options of a command that asks Kafka's nodes, with their addresses and the login of the probe's settings."""
+"""Options of a command that asks Kafka's nodes: the nodes' addresses, and the login as in the probe's settings."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bootstrap_option(help_text: str, *, required: bool) -> Callable[[Any], Any]:
 
 
 def read_login(settings: Settings, cluster: str | None, flags: Mapping[str, object]) -> KafkaLoginConfig:
-    """Return the login to a cluster's nodes, or to the only configured one. Raise ConfigError."""
+    """Return the login to the nodes of the named cluster, or of the only configured one. Raise ConfigError."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else "")
     layers = settings.sections[_SECTION], settings.clusters.get(name, {}), read_flags(_SECTION, flags)
     config = build(KafkaLoginConfig, _SECTION, *layers, subject=f"cluster {name}" if name else "")
@@ -63,7 +63,7 @@ def node_login(config: KafkaLoginConfig) -> NodeLogin:
 
 
 def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[BrokerId, str]:
-    """Return each registered broker's address. Name and omit one without a fitting listener."""
+    """Return each registered broker's address. Warn of a broker without a fitting listener, and leave it out."""
     from dashboards.probe.broker import ProbeError, choose_endpoint  # not for --help
 
     addresses = {}

@@ -15,23 +15,23 @@ from wording.sentences import plural
 
 
 def percent(agreement: float | None) -> str:
-    """Round agreement down to per cent, so that 100 % means full agreement."""
+    """Return the agreement in per cent, rounded down so that 100 % means full agreement."""
     return "-" if agreement is None else f"{math.floor(round(agreement * 1_000, 6)) / 10:.1f} %"
 
 
 class Agreement(NamedTuple):
-    """Writes of the controller by how they were explained, and the inferred ones by rule."""
+    """Counts of the controller's writes by their explanation, and of the inferred ones by rule."""
 
     writes: Writes
     inferences: Mapping[str, int]
 
     @classmethod
     def so_far(cls, header: Header) -> Agreement:
-        """Agreement since the cluster's state was created."""
+        """Return the agreement since the cluster's state was created."""
         return cls(header.tally.writes, header.tally.happened.inferences)
 
     def since(self, earlier: Agreement) -> Agreement:
-        """Agreement of the writes that came after the earlier ones."""
+        """Return the agreement of the writes since `earlier`."""
         by_rule = Counter(self.inferences) - Counter(earlier.inferences)
         return Agreement(self.writes.since(earlier.writes), dict(by_rule))
 
@@ -41,7 +41,7 @@ class Agreement(NamedTuple):
         return {"writes": writes, "inferences": dict(self.inferences), "agreement": self.writes.agreement}
 
     def line(self) -> str:
-        """Sentence with the count of each verdict, and of each rule, the most frequent first."""
+        """Return a sentence with the count of each verdict, and of each rule, the most frequent first."""
         writes = self.writes
         total = writes.expected + writes.inferred + writes.unexplained
         if not total:

@@ -19,12 +19,12 @@ COLOURS: Final = {"page": "bold red", "warn": "yellow", "info": "cyan", "ok": "g
 
 
 def since(moment: Beginning, as_of_ms: int) -> str:
-    """Return a duration and its start. The findings of a first look may be older."""
+    """Return a duration and its start, marked if the start may be earlier, as for findings of a first read."""
     return lasting(moment.ms, as_of_ms, exact=moment.exact)
 
 
 def line(*parts: str | tuple[str, str], indent: int = 0) -> RenderableType:
-    """Return a line of plain or coloured texts. A terminal wraps it behind its indent."""
+    """Return a line of plain or coloured texts. On a terminal, wrapped lines keep the indent."""
     text = Text()
     for part in parts:
         said, colour = (part, "") if isinstance(part, str) else part

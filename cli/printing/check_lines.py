@@ -40,9 +40,9 @@ _COLOURS: Final = {State.WELL: "ok", State.DEGRADED: "warn", State.AFFECTED: "pa
 
 
 def health_lines(health: Health, *, is_long: bool = False) -> Iterator[RenderableType]:
-    """Return the state and its reasons, the cluster in a line, then each finding.
+    """Yield the state and its reasons, the cluster in a line, then each finding.
 
-    Notes get a line, and details with `is_long`.
+    A finding that only informs gets one line. `is_long` adds details.
     """
     state = health.state
     word = (state.words, severity_word(_COLOURS[state.state])[1])
@@ -149,5 +149,5 @@ def probe_line(health: Health) -> str:
 
 
 def plugin_line(state: ProbeState, said: str) -> str:
-    """Return a plugin's text. A bar would begin its performance data."""
+    """Return a plugin's text without bars, because a bar would begin its performance data."""
     return f"KAFKA {state.name} - {printable(said).replace('|', '/')}"

@@ -29,7 +29,7 @@ _SENTENCES: Final = {
 
 
 def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
-    """Print the nodes, each subject with its differences, and the sum, for people."""
+    """Print the nodes, each subject with its differences, and the total, for people."""
     print_renderables(_lines(nodes, comparison))
 
 
@@ -73,7 +73,7 @@ def _sides(difference: BothValues) -> str:
 
 
 def print_json(nodes: Nodes, comparison: Comparison) -> None:
-    """Print one object per line, each node, each subject, and the whole."""
+    """Print one JSON object per line, for each node, for each subject, and for the total."""
     for node in nodes.nodes:
         print_object(_node_row(node))
     for result in comparison.subjects:

@@ -49,7 +49,7 @@ class Incidents:
 class _Incident:
     def __init__(self) -> None:
         self.began_ms = 0
-        self._peaks: dict[str, AlertRow] = {}  # by alert, how it was when it was worst
+        self._peaks: dict[str, AlertRow] = {}  # by alert, its worst row
         self._brokers: set[BrokerId] = set()
         self._ended_ms: dict[str, int] = {}
 

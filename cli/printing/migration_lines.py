@@ -1,4 +1,4 @@
-"""Phases of a migration to KRaft at the end of `kontrast replay`, a line or object each, and its end."""
+"""Phases of a migration to KRaft, which `kontrast replay` prints at its end, one line or object for each."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class MigrationPast:
         self._phases.append(_PhasePast(row, row, self._controller))
 
     def objects(self) -> Iterator[dict[str, Any]]:
-        """Return an object per phase. The last has no `lasted_ms`, and the way back as of the end."""
+        """Yield an object per phase, with its way back at its end. The last phase has no `lasted_ms`."""
         for phase in self._phases:
             row = phase.first
             yield {

@@ -14,12 +14,12 @@ from migration.preflight.check import Check, Outcome, written
 from migration.preflight.report import AS_OF, LAST_RELEASES, FailedCheck, Report
 
 _SHOWN: Final = 5  # findings of a check in full
-_NAMED: Final = 50  # by znode, as half of a fleet
+_NAMED: Final = 50  # named znodes of a finding, about half of a large fleet
 _COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "yellow", "rollback": "yellow"}
 
 
 def print_report(report: Report) -> None:
-    """Print findings, worst first, then advice, impossible checks, the sum, and the lifecycle, for people."""
+    """Print findings, worst first, then advice, impossible checks, the total, and the lifecycle, for people."""
     print_renderables(_lines(report))
 
 
@@ -74,7 +74,7 @@ def _releases(report: Report) -> str:
 
 
 def print_json(report: Report) -> None:
-    """Print one JSON object per line, each finding, advice and impossible check, the releases, and the lifecycle."""
+    """Print one JSON object per line, for each finding, advice, impossible check and release, and the lifecycle."""
     for kind, of_kind in (("finding", report.found), ("advice", report.advice)):
         for found in of_kind:
             for finding in found.findings:

@@ -28,10 +28,10 @@ from wording.times import exact_moment
 
 EMITTABLE: Final = OUTPUTS
 
-# Fields about the usual stream of a row, which a replay lacks.
+# Fields about a row's place in the stream, which a replay lacks.
 _OF_THE_STREAM: Final = frozenset({"v", "cluster", "generation", "seq", "ordinal", "effect", "status"})
 
-# Kafka's name of each gauge, and where the row has it.
+# By Kafka's name of each gauge, its value in the row.
 _KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
     "ActiveControllerCount": lambda row: int(row.controller >= 0),
     "ActiveBrokerCount": lambda row: row.active_brokers,
@@ -52,9 +52,9 @@ _KAFKA_GAUGES: Final[Mapping[str, Callable[[GaugesRow], Any]]] = {
 
 
 class RowWriter:
-    """Writer of the chosen outputs to standard output, with each transaction's gauges if they differ.
+    """Writer of the chosen outputs to standard output, with the gauges after each transaction that changed them.
 
-    The first znode starts the output, so a chroot without a cluster prints no row.
+    Rows are held back until the first znode, so a chroot without a cluster prints no row.
     """
 
     def __init__(
@@ -68,16 +68,16 @@ class RowWriter:
         self._unchanged = unchanged
         self._incidents = Incidents()
         self._migration = MigrationPast()
-        self._account = Account(since_ms=LATEST_MS)  # until the output begins
+        self._account = Account(since_ms=LATEST_MS)  # counts nothing until the output begins
         self._account.begin(EVER_MS)
         self._since_ms: int | None = None
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
         self._held: list[Mapping[str, Any]] = []
-        self._before: Agreement | None = None  # until the output begins
+        self._before: Agreement | None = None  # None until the output begins
 
     def before(self, record: Record, context: Context) -> None:
-        """Note a record. A record of another transaction completes the one before."""
+        """Note a record. If it belongs to another transaction, the previous transaction is complete."""
         if self._before is None and record.zxid >= self._from_zxid:
             self._before = Agreement.so_far(context.header)
             self._begin_account(record, context)
@@ -126,7 +126,7 @@ class RowWriter:
             self._write_lines([agreement.line()])
 
     def row(self, row: Row) -> None:
-        """Write the row if it is to be seen."""
+        """Write the row if its output is chosen and it says something."""
         if isinstance(row, RefusedRow) and "refused" not in self._outputs:
             self.refused += 1
         self._account.take(row)
@@ -179,7 +179,7 @@ def row_object(row: Row) -> dict[str, Any]:
 
 
 def _is_written(row: Row) -> bool:
-    """Return whether to write the row. Transitions and requests are written when certain, gauges by transaction."""
+    """Return whether to write the row. Provisional rows are left out, and gauges are written by transaction."""
     if isinstance(row, (Transition, Request)):
         return row.status is Status.FINAL
     return not isinstance(row, GaugesRow)
@@ -254,7 +254,7 @@ def _pairs(fields: Mapping[str, Any]) -> str:
 
 
 def value_in_words(value: object) -> str:
-    """Return a value without Python's marks."""
+    """Return a value in words, without Python's quotes and brackets."""
     if isinstance(value, Mapping):
         return " ".join(f"{key}:{value_in_words(count)}" for key, count in value.items()) or "none"
     if isinstance(value, bool):

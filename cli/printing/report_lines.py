@@ -140,5 +140,5 @@ def _write(file: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]
 
 
 def _inert(value: object) -> object:
-    """Return the value so that no spreadsheet computes it. A name in a znode may begin like a formula."""
+    """Return the value so that no spreadsheet computes it, because a name in a znode may begin like a formula."""
     return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value

@@ -1,4 +1,4 @@
-"""Rows of an answer that is a table: the options `--json` and `--output`, for JSON lines, YAML and CSV."""
+"""Options `--json` and `--output` of commands whose answer is a table, for JSON lines, YAML and CSV."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _yaml(rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a header with every field of any row, and the rows. A field that is no text or number is JSON."""
+    """Return a header with every field of any row, and the rows. Fields other than texts and numbers are JSON."""
     written = io.StringIO()
     fields = dict.fromkeys(field for row in rows for field in row)
     writer = csv.DictWriter(written, fields, lineterminator="\n")

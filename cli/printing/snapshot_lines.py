@@ -26,7 +26,7 @@ _ORDER: Final = {concern: place for place, concern in enumerate(Concern)}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """Partitions to show, of some topics, with one concern, or all."""
+    """Choice of partitions by topic and by concern, by default all."""
 
     topics: frozenset[str] = frozenset()
     only: Concern | None = None
@@ -35,13 +35,13 @@ class Selection:
         return bool(self.topics) or self.only is not None
 
     def has(self, partition: JudgedPartition) -> bool:
-        """Return whether it is shown."""
+        """Return whether to show the partition."""
         of_topic = not self.topics or partition.topic in self.topics
         return of_topic and (self.only is None or self.only in partition.concerns)
 
 
 def print_json(snapshot: JudgedCluster, selection: Selection) -> None:
-    """Print one JSON object per line, unreadable znodes, brokers, controller, then the chosen partitions."""
+    """Print one JSON object per line: unreadable znodes, brokers, the controller, then the chosen partitions."""
     for line in (*snapshot.unreadable, *snapshot.brokers, snapshot.controller):
         print_object(line, flush=False)
     chosen = list(filter(selection.has, snapshot.partitions)) if selection else snapshot.partitions

@@ -22,11 +22,11 @@ _MOST_KNOWN: Final = 1_000
 
 _OWN = logging.getLogger("kontrast.cli")
 
-# Loggers of the client libraries, and the least level of each one. The parts report these failures in their own words.
+# Loggers of the client libraries, each with its least level, because Kontrast reports failures in its own words.
 _LIBRARIES: Final = {
-    "kafka": (("kafka",), logging.CRITICAL),  # it calls a failed attempt an error, several a second without brokers
+    "kafka": (("kafka",), logging.CRITICAL),  # its failed attempts are errors, several a second without brokers
     "kazoo": (("kazoo", "kontrast.ingest.kazoo"), logging.ERROR),
-    "py4j": (("py4j",), logging.CRITICAL),  # it logs the stack of a callback's error, which the query's failure repeats
+    "py4j": (("py4j",), logging.CRITICAL),  # its stack of a callback's error comes again with the query's failure
     "uvicorn": (("uvicorn",), logging.ERROR),
 }
 LIBRARIES: Final = tuple(_LIBRARIES)
@@ -45,7 +45,7 @@ def configure(level: str = "info", *, as_json: bool = False, libraries: Collecti
     root.addHandler(_StandardError(_JsonLine() if as_json else _TextLine()))
     root.setLevel(max(logging.INFO, logging.getLevelName(level.upper())))
     logging.getLogger("kontrast").setLevel(level.upper())
-    _OWN.setLevel(logging.INFO)  # the command's own sentences are its answer, not its log
+    _OWN.setLevel(logging.INFO)  # the command's own sentences are no log, so the level does not hide them
     for library, (names, least) in _LIBRARIES.items():
         for name in names:
             quiet = logging.INFO if level == "debug" else least
@@ -53,7 +53,7 @@ def configure(level: str = "info", *, as_json: bool = False, libraries: Collecti
 
 
 def pass_on(line: str) -> None:
-    """Print a line of a child process, which has its own level and time."""
+    """Print a line of a child process, which already has its level and time."""
     click.echo(line, err=True)
 
 
@@ -136,12 +136,12 @@ class _JsonLine(logging.Formatter):
 
 
 def _harmless(text: str) -> str:
-    """Return one line without an effect on a terminal, whatever it quotes."""
+    """Return the text as one line without control characters and secrets, whatever it quotes."""
     return printable(without_secrets(text), _LONGEST_LINE)
 
 
 def _cut(text: str) -> str:
-    text = without_secrets(text).encode(errors="backslashreplace").decode()  # names of files need not be UTF-8, JSON is
+    text = without_secrets(text).encode(errors="backslashreplace").decode()  # file names may not be UTF-8
     return text if len(text) <= _LONGEST_LINE else text[:_LONGEST_LINE] + "…"
 
 

@@ -1,8 +1,8 @@
 """Lines, JSON objects and documents on standard output. No other module of `cli` writes there.
 
-Names in znodes, reasons of maintenance and answers of brokers are foreign text. Every control, line and direction
-character in it is escaped here. A reader that leaves early (`kontrast check | head -1`) ends only the printing. The
-command finishes, and its exit code stays the verdict.
+Names in znodes, reasons of maintenance and answers of brokers are foreign text, so every control, line and direction
+character in them is escaped here. A reader that leaves early (`kontrast check | head -1`) ends only the printing, but
+the command finishes, because its exit code is the verdict.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from transport.printable import printable, printable_json
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-_UNBOUNDED: Final = 10_000  # columns of a file or a pipe
+_UNBOUNDED: Final = 10_000  # columns for a file or a pipe, so that no line wraps
 _ENCODER: Final = msgspec.json.Encoder()
 
-READER_LEFT: Final = 141  # the exit code of a command that goes on only for its reader: 128 + SIGPIPE
+READER_LEFT: Final = 141  # exit code of a command without a use but for its reader: 128 + SIGPIPE
 _reader_left = threading.Event()
 _collected: list[bytes] | None = None
 
@@ -49,7 +49,7 @@ def print_json_line(line: bytes, *, flush: bool = True) -> None:
 
 @contextmanager
 def collected_rows() -> Iterator[list[bytes]]:
-    """Keep the JSON objects that are printed meanwhile, in place of their printing."""
+    """Collect the JSON objects of the `with` block instead of printing them."""
     global _collected  # noqa: PLW0603 (standard output is one, too)
     _collected = []
     try:
@@ -59,7 +59,7 @@ def collected_rows() -> Iterator[list[bytes]]:
 
 
 def print_json_lines(values: Sequence[Any]) -> None:
-    """Print these as JSON objects, one a line, all at once. `flush` hands them to the reader."""
+    """Print these values as JSON objects, one a line, in one write. `flush` hands them to the reader."""
     lines = _ENCODER.encode_lines(values)
     if _collected is None and lines.isascii() and b"\x7f" not in lines:
         _write(lines, flush=False)
@@ -69,7 +69,7 @@ def print_json_lines(values: Sequence[Any]) -> None:
 
 
 def print_renderables(items: Iterable[RenderableType]) -> None:
-    """Print the results of `answers.line` and `tables.table_of`, as wide as a terminal, unwrapped elsewhere."""
+    """Print the results of `answers.line` and `tables.table_of`, wrapped on a terminal, unwrapped elsewhere."""
     if is_terminal():
         from rich.console import Console  # not for --help
 
@@ -92,7 +92,7 @@ def plain_lines(items: Iterable[RenderableType]) -> list[str]:
 
 
 def print_document(text: str) -> None:
-    """Print a whole page, whose maker has escaped foreign text."""
+    """Print a whole page, in which foreign text is already escaped."""
     _write(text.encode(), flush=True)
 
 
@@ -126,6 +126,6 @@ def _write(content: bytes, *, flush: bool) -> None:
         if flush:
             sys.stdout.flush()
     except BrokenPipeError:
-        # The rest goes nowhere, and the interpreter's last flush must not fail.
+        # Discard the rest, and let the interpreter's last flush succeed.
         _reader_left.set()
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -27,7 +27,7 @@ def summary_lines(report: ClusterReport) -> Iterator[str]:
 
 
 def figures(report: ClusterReport) -> Iterator[str]:
-    """Failovers, partition-minutes and elections, indented."""
+    """Yield lines on failovers, partition-minutes and elections, indented."""
     yield from _failovers(report)
     yield from _offline(report)
     elections = ", ".join(f"{kind} {count:,}" for kind, count in report.elections.items())

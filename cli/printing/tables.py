@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
 
 _COLOURS: Final = {"page": "bold red", "warn": "yellow", "wrong": "bold red", "ok": "green", "unknown": "magenta"}
-_LEAST_WIDTH: Final = 120  # of rows with a line each
+_LEAST_WIDTH: Final = 120  # columns of a terminal that has room for a row in one line
 _GAP: Final = "  "
 
 
 def table_of(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """Return a table of texts. Words of trouble have their colour."""
+    """Return a table of texts, in which words of trouble are coloured."""
     return _table(columns, [[_cell(cell) for cell in row] for row in rows], is_cut=False)
 
 
@@ -34,7 +34,7 @@ def lines_of_a_row(width: int) -> int:
 class StackedTable:
     """A table whose last columns are a second line of each row on a narrow terminal, so that no cell is squeezed.
 
-    With `is_cut`, cells do not wrap. The last two are cut to the width of the terminal.
+    With `is_cut`, cells do not wrap, and the last two are cut to the width of the terminal.
     """
 
     def __init__(

@@ -6,18 +6,16 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
-import msgspec
 from rich.console import RenderableType
 
 from cli.printing.answers import hit_lines, line
-from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import StackedTable
 from controller.view.types import Header
 from questions.clients.groups import Impact
+from questions.what_if import PlayedScenario, Ranking
 from questions.whatif.consequences import Consequences, PartitionChange
 from questions.whatif.ranking import Loss
 from questions.whatif.rolling import Obstacle, RollingOrder
-from questions.whatif.scenario import Scenario
 from wording.facts import Fact
 from wording.sentences import counted, joined, plural
 
@@ -25,18 +23,13 @@ _NAMED: Final = 10
 _RANKED: Final = ("lost", "offline", "reject acks=all", "unclean", "leaders move", "most leaders then", "topics")
 
 
-def print_scenario(
-    scenario: Scenario, impacts: Sequence[Impact], as_of_ms: int, *, is_all: bool, as_json: bool
-) -> None:
-    """Print each step, its impact on consumer groups if they are known, and the common effect."""
-    if as_json:
-        print_json({**msgspec.to_builtins(scenario), "impacts": impacts} if impacts else scenario)
-        return
+def scenario_lines(scenario: PlayedScenario, as_of_ms: int, *, is_all: bool) -> Iterator[RenderableType]:
+    """Show each step, its impact on consumer groups if they are known, and the common effect."""
     most = None if is_all else _NAMED
-    for step, impact in zip_longest(scenario.steps, impacts):
-        print_renderables(_step(step.title, step.consequences, most))
-        print_renderables(_impact(impact, as_of_ms, most))
-    print_renderables(_left(scenario))
+    for step, impact in zip_longest(scenario.steps, scenario.impacts):
+        yield from _step(step.title, step.consequences, most)
+        yield from _impact(impact, as_of_ms, most)
+    yield _left(scenario.in_all)
 
 
 def _step(title: str, taken: Consequences, most: int | None) -> Iterator[RenderableType]:
@@ -69,9 +62,8 @@ def _impact(impact: Impact | None, as_of_ms: int, most: int | None) -> Iterator[
     yield from hit_lines(impact, most)
 
 
-def _left(scenario: Scenario) -> Iterator[RenderableType]:
-    after = scenario.in_all
-    yield line(
+def _left(after: Consequences) -> RenderableType:
+    return line(
         f"In the end: {after.offline} offline ({after.offline_before} now), "
         f"{after.under_min_isr} {Fact.REJECTS_ACKS_ALL.word} ({after.under_min_isr_before} now). "
         f"Leaders by broker: {_leaders(after)}"
@@ -84,12 +76,9 @@ def _leaders(after: Consequences) -> str:
     return ", ".join(f"{broker}: {now.get(broker, 0)} → {then.get(broker, 0)}" for broker in brokers)
 
 
-def print_ranking(cluster: str, losses: Sequence[Loss], *, as_json: bool) -> None:
-    """Print the losses, the worst first."""
-    if as_json:
-        print_json({"cluster": cluster, "losses": losses})
-        return
-    print_renderables([StackedTable(_RANKED, [_ranked(loss) for loss in losses], below=1)])
+def ranking_lines(ranking: Ranking) -> Iterator[RenderableType]:
+    """Show the losses, the worst first."""
+    yield StackedTable(_RANKED, [_ranked(loss) for loss in ranking.losses], below=1)
 
 
 def _ranked(loss: Loss) -> tuple[str, ...]:
@@ -98,15 +87,8 @@ def _ranked(loss: Loss) -> tuple[str, ...]:
     return (loss.lost, *map(str, counts), f"{', '.join(loss.topics)}{more}")
 
 
-def print_rolling(header: Header, order: RollingOrder, *, as_json: bool) -> None:
-    """Print the batches, and the topics for which no order helps."""
-    if as_json:
-        print_json({"cluster": header.cluster, **msgspec.to_builtins(order)})
-        return
-    print_renderables(_rolling(header, order))
-
-
-def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
+def rolling_lines(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
+    """Show the batches, and the topics for which no order helps."""
     for sentence in order.failing_starts:
         yield line(("do not restart: ", "bold red"), sentence)
     total = sum(map(len, order.batches))
@@ -114,7 +96,7 @@ def _rolling(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
         f"{counted(total, 'broker')} in {counted(len(order.batches), 'batch')}. After each, wait until all are in sync:"
     )
     for number, batch in enumerate(order.batches, start=1):
-        named = joined(list(map(str, batch)), most=len(batch))  # all, because each must be restarted
+        named = joined(list(map(str, batch)), most=len(batch))  # name all, because each must be restarted
         notes = ", the controller" if header.controller in batch else ""
         racks = sorted({header.brokers[broker].rack or "" for broker in batch} - {""})
         where = f" (rack {', '.join(racks)})" if racks else ""

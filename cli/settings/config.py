@@ -76,7 +76,7 @@ class Settings:
 
 
 def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
-    """Return the settings of a TOML file, if one is given, and of the environment, which overrides it key by key."""
+    """Return the settings of a TOML file, if one is given, and of the environment, which overrides the file by key."""
     sections: dict[str, dict[str, Setting]] = {name: {} for name in SECTIONS}
     clusters: dict[str, dict[str, Setting]] = {}
     teams = Teams()
@@ -101,7 +101,7 @@ def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings
 
 
 def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
-    """Return the settings of a command line, values by option, without those of absent flags."""
+    """Return the settings of a command line. `values` has the value of each option, None for an absent flag."""
     given = {}
     for key in keys_of(SECTIONS[section]).values():
         value = values.get(option_name(section, key))
@@ -114,7 +114,7 @@ def read_flags(section: str, values: Mapping[str, Any]) -> Layer:
 def build(config_type: type[Config], section: str, *layers: Layer, subject: str = "") -> Config:
     """Return the configuration of the layers, later ones over earlier ones. Raise ConfigError.
 
-    Keys outside this configuration belong to another one.
+    Keys that this configuration lacks are ignored, because they belong to another one.
     """
     keys = keys_of(config_type)
     settings: dict[str, Setting] = {}
@@ -134,7 +134,7 @@ def build(config_type: type[Config], section: str, *layers: Layer, subject: str 
 
 
 def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> list[IngestConfig]:
-    """Return the clusters to watch, which are the chosen ones, the one of [watch], or all configured ones."""
+    """Return the clusters to watch: the chosen ones, or else the one of [watch], or else all configured ones."""
     defaults = dict(settings.sections["watch"])
     default_cluster = defaults.pop("cluster", None)
     names = list(dict.fromkeys(chosen or ([str(default_cluster.value)] if default_cluster else settings.clusters)))
@@ -158,7 +158,7 @@ def watch_configs(settings: Settings, chosen: Sequence[str], flags: Layer) -> li
 def snapshot_config(
     settings: Settings, cluster: str | None, flags: Layer, brokers_flags: Layer
 ) -> tuple[ZooKeeperConfig, BrokersConfig]:
-    """Return the ZooKeeper and brokers of the named cluster, or of the only configured one."""
+    """Return the settings of ZooKeeper and brokers for the named cluster, or for the only configured one."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else None)
     if cluster is not None and cluster not in settings.clusters and "zookeeper" not in flags:
         raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, settings.clusters))
@@ -195,7 +195,7 @@ def serve_config(settings: Settings, flags: Mapping[str, Layer]) -> ServeConfig:
 
 
 def maintenance_file(settings: Settings, cluster: str, flags: Layer) -> Path:
-    """Return the cluster's file of maintenance windows. Raise ConfigError without one, or if it is not watched."""
+    """Return the cluster's file of maintenance windows. Raise ConfigError without a file or for an unknown cluster."""
     known = known_clusters(settings)
     if known and cluster not in known:
         raise ConfigError(_unknown(f"no cluster {cluster!r} is configured", cluster, known))
@@ -228,7 +228,7 @@ def cluster_zookeeper(settings: Settings, cluster: str) -> ZooKeeperConfig | Non
 
 
 def watched_into(settings: Settings, stream: Address, connect_timeout_seconds: float) -> list[IngestConfig]:
-    """Return each cluster whose ZooKeeper is configured, as if it was watched into this stream."""
+    """Return each cluster whose ZooKeeper is configured, with settings as if it was watched into this stream."""
     job = "the job"
     to = {"to": Setting(stream, job), "connect_timeout_seconds": Setting(connect_timeout_seconds, job)}
     everywhere = {key: value for key, value in settings.sections["watch"].items() if key != "cluster"}
@@ -240,7 +240,7 @@ def watched_into(settings: Settings, stream: Address, connect_timeout_seconds: f
 
 
 def maintenance_files(settings: Settings, flags: Layer) -> list[Path]:
-    """Return every configured file of maintenance windows. Raise ConfigError without one."""
+    """Return every configured file of maintenance windows. Raise ConfigError if there is none."""
     layers = [flags] if "maintenance_file" in flags else [settings.sections["watch"], *settings.clusters.values()]
     files = [layer["maintenance_file"].value for layer in layers if "maintenance_file" in layer]
     found = dict.fromkeys(file for file in files if isinstance(file, Path))
@@ -280,7 +280,7 @@ def flag_name(section: str, key: Key) -> str:
 
 
 def option_name(section: str, key: Key) -> str:
-    """Return the name of the flag's value in a command."""
+    """Return the name of the flag's parameter in a command's function."""
     *_, table = section.split(".")
     return key.field if table == section else f"{table}_{key.field}"
 
@@ -307,7 +307,7 @@ def _table(value: object, place: str) -> dict[str, Any]:
 
 
 def _tables_of(section: str) -> list[str]:
-    """Return the names of the tables within a section's."""
+    """Return the names of the tables within a section's table."""
     within = f"{section}." if section else ""
     rest = [name.removeprefix(within) for name in SECTIONS if name.startswith(within)]
     return [name for name in rest if "." not in name]

@@ -13,7 +13,7 @@ from transport.address import JournalAddress
 
 
 def refuse_disagreements(configs: Sequence[IngestConfig]) -> None:
-    """Raise ConfigError where clusters share a ZooKeeper, or a journal or address with different settings."""
+    """Raise ConfigError if clusters share a ZooKeeper, or share a journal or an address with different settings."""
     _refuse_shared_zookeeper(configs)
     _refuse_disagreement_about_a_journal(configs)
     _refuse_disagreement_about_metrics(configs)
@@ -46,7 +46,7 @@ def _refuse_shared_zookeeper(configs: Sequence[IngestConfig]) -> None:
 
 
 def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> None:
-    # Clusters of one process share a journal's one writer, and so its settings.
+    # A journal has one writer in a process, so clusters that share the journal share its settings.
     first_by_journal: dict[JournalAddress, IngestConfig] = {}
     for config in configs:
         if not isinstance(config.to, JournalAddress):
@@ -61,7 +61,7 @@ def _refuse_disagreement_about_a_journal(configs: Sequence[IngestConfig]) -> Non
 
 
 def _refuse_disagreement_about_metrics(configs: Sequence[IngestConfig]) -> None:
-    # Clusters with one address have one server, which shows one certificate and knows one password.
+    # An address has one server with one certificate and one password, so clusters that share it must agree.
     first_by_listen: dict[str, IngestConfig] = {}
     for config in configs:
         if config.metrics_listen is None:

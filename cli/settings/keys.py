@@ -21,7 +21,7 @@ import msgspec
 
 from transport.address import Address, JournalAddress, parse_address
 
-# A field that cannot have the operator's name (`from` is a Python keyword).
+# Fields that cannot have the operator's name, because `from` is a Python keyword. `to` goes with it.
 _WRITTEN_AS: Final = {"source": "from", "sink": "to"}
 
 # Notation of an unset setting. TOML has no word for it.
@@ -47,11 +47,11 @@ class Key:
     field: str
     hint: object
     default: object  # dataclasses.MISSING without a default
-    reader: Callable[[Any], object] | None = None  # raises ValueError for a value that the part could not read
+    reader: Callable[[Any], object] | None = None  # raises ValueError for a value that the part cannot read
 
     @property
     def required(self) -> bool:
-        """Return whether the part cannot run without it."""
+        """Return whether the part cannot run without the setting."""
         return self.default is dataclasses.MISSING
 
     @property
@@ -66,7 +66,7 @@ class Key:
 
     @property
     def is_switch(self) -> bool:
-        """Return whether the key is only ever true or false."""
+        """Return whether the key's only values are true and false."""
         return _without_none(self.hint) == (bool,)
 
     @property

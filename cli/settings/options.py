@@ -273,7 +273,7 @@ def describe_default(key: Key) -> str:
 
 def _option(section: str, key: Key) -> Callable[[Command], Command]:
     default = describe_default(key)
-    default = "" if key.default is None else default  # the text explains it
+    default = "" if key.default is None else default  # the help text explains an unset default
     notes = [note for note in (default and f"default: {default}", f"env: {variable_name(section, key)}") if note]
     text = f"{HELP[section].get(key.name, '')} [{'; '.join(notes)}]"
     flag, option = flag_name(section, key), option_name(section, key)
@@ -287,12 +287,12 @@ def _option(section: str, key: Key) -> Callable[[Command], Command]:
 
 
 def _joined(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> str | None:
-    """Return the values as in the environment, if the flag is given."""
+    """Return the values in one text, as the environment has them, or None without the flag."""
     return ",".join(values) if values else None
 
 
 def _short_flag(flag: str) -> tuple[str, ...]:
-    """Return the flag without its unit if users expect seconds."""
+    """Return the short form of a flag in seconds, without its unit, because users expect seconds."""
     return (flag.removesuffix("-seconds"),) if flag.endswith("-timeout-seconds") else ()
 
 

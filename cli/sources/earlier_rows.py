@@ -1,4 +1,4 @@
-"""A cluster at an earlier time: its metadata from all rows of that output, or a moment among the rows that are kept."""
+"""A cluster at an earlier time: its metadata by all rows of the output `metadata`, or a moment among kept rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from cli.followed_outputs import Where, chunks_until_now
 from cli.running import StoppedError
-from cli.sources.source import NotFoundError, moment_named
+from cli.sources.source import moment_named
 from controller.contract.metadata_rows import BeginningRow, ControllerRow, MetadataRow, PartitionRow
 from controller.contract.newest_rows import NewestRows
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
@@ -15,21 +15,22 @@ from controller.contract.row import Row
 from ingest.files.data_directory import Until
 from questions.diff.side import Side, of_rows
 from questions.memory import Memory
+from questions.question import NotFoundError
 from transport.address import Address
 from wording.times import exact_moment
 
 
 @dataclass(slots=True)
 class EarlierRows:
-    """The rows of one cluster that held at the moment."""
+    """The rows of one cluster that were true at the moment `until`."""
 
     cluster: str
     until: Until
-    is_readable: bool = True  # no row is of a newer Kontrast
+    is_readable: bool = True  # False if a newer Kontrast wrote rows
     _standing: NewestRows[str, MetadataRow] = field(default_factory=NewestRows)
-    _newest: Row | None = None  # that is of the moment
-    _read: Row | None = None  # the last that was read, of whatever moment
-    _known_from: Row | None = None  # before it, or between it and older ones, rows are missing
+    _newest: Row | None = None  # the newest row up to the moment
+    _read: Row | None = None  # the newest row that was read, even after the moment
+    _known_from: Row | None = None  # rows before this one are missing
 
     def take(self, row: Row) -> None:
         """Take the next row of the output."""
@@ -40,11 +41,11 @@ class EarlierRows:
             self._newest = row if is_news else self._newest
 
     def lacks_rows(self) -> None:
-        """Note that rows before the last one are missing."""
+        """Note that some rows before the one that was read last are missing."""
         self._known_from = self._read
 
     def side(self, address: Address) -> Side:
-        """Return the cluster as one side of a comparison. Raise NotFoundError if it is unknown at the moment."""
+        """Return the cluster as one side of a comparison. Raise NotFoundError if its state at the moment is unknown."""
         if not self.is_readable:
             raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {self.cluster}. Upgrade this one")
         first = self._known_from
@@ -58,7 +59,7 @@ class EarlierRows:
 
 
 def moment_in(memory: Memory, cluster: str, until: Until | None, address: Address) -> int | None:
-    """Return the moment in kept rows that is meant, None for the newest one. Raise NotFoundError if it is not kept."""
+    """Return the moment of `until` in kept rows, None for the present. Raise NotFoundError if it is not kept."""
     if until is None:
         return None
     if until.time_ms is None:
@@ -100,7 +101,7 @@ def _take_line(found: dict[str, EarlierRows], line: bytes, until: Until) -> None
         return
     except BadRowError:
         return
-    if isinstance(row, BeginningRow):  # all before is void
+    if isinstance(row, BeginningRow):  # it makes all earlier rows void
         found.pop(row.cluster, None)
     elif isinstance(row, Row):
         found.setdefault(row.cluster, EarlierRows(row.cluster, until)).take(row)

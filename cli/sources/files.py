@@ -1,4 +1,4 @@
-"""A cluster as the files of a ZooKeeper server had it at some moment, with its whole past in them."""
+"""A cluster at some moment by the files of a ZooKeeper server, with its whole past in the files."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 from cli.printing import standard_error
 from cli.running import StoppedError
-from cli.sources.source import NotFoundError, Scope, moment_named
+from cli.sources.source import moment_named
 from controller.contract.records import Record
 from controller.restore.stored_context import new_context
 from ingest.files.data_directory import Until
@@ -19,6 +19,7 @@ from ingest.files.history import History
 from questions.diff.side import Side, of_context
 from questions.gathering import Gathering
 from questions.picture import Picture
+from questions.question import NotFoundError, Scope
 from streaming.config import BrokersConfig
 
 _RECORDS_AT_ONCE: Final = 1_000
@@ -26,7 +27,7 @@ _RECORDS_AT_ONCE: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class FilesSource:
-    """The dataDir of a ZooKeeper server, and its dataLogDir if that is another one, up to a moment."""
+    """The dataDir of a ZooKeeper server, and its dataLogDir if that is another directory, up to a moment."""
 
     is_live: ClassVar[bool] = False
     has_past: ClassVar[bool] = True

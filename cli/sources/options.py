@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -23,9 +23,10 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
 from cli.sources.addresses import read_address
-from cli.sources.moments import TIMES, MomentParameter, chroot_option
+from cli.sources.moments import MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
+from questions.moments import TIMES
 from streaming.config import StreamConfig
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
@@ -78,8 +79,22 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+@click.command("mcp")
+@source_options
+def source_flags(**flags: Any) -> Mapping[str, Any]:  # noqa: ANN401 (click's own)
+    """Return the given flags as a source needs them."""
+    return flags
+
+
+def read_source_flags(arguments: Sequence[str]) -> Mapping[str, Any]:
+    """Return the flags of a source from a command line that has only these. Raise UsageError."""
+    with source_flags.make_context("kontrast mcp", list(arguments)) as context:
+        found: Mapping[str, Any] = source_flags.invoke(context)
+        return found
+
+
 def source_of(flags: Mapping[str, Any], *, patience_seconds: float | None = None) -> Source:
-    """Return the source of the options of `source_options`. Raise ConfigError.
+    """Return the source that the options of `source_options` name. Raise ConfigError.
 
     `patience_seconds` replaces the default of connect_timeout_seconds.
     """
@@ -100,7 +115,7 @@ def source_of(flags: Mapping[str, Any], *, patience_seconds: float | None = None
         raise ConfigError(
             "which cluster? Give --zookeeper HOST:PORT[/CHROOT], --zk-data DIR, --from ADDRESS, or a --config file"
         )
-    from cli.sources.zookeeper import ZooKeeperSource  # each brings libraries that the others do without
+    from cli.sources.zookeeper import ZooKeeperSource  # each source brings libraries that other sources do not need
 
     config, brokers = snapshot_config(settings, flags["cluster"], zookeeper, read_flags("stream", flags))
     return ZooKeeperSource(config, flags["cluster"] or _only_cluster(settings) or UNNAMED, brokers)

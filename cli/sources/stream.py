@@ -1,4 +1,4 @@
-"""A cluster from Kontrast's data, the changes of `kontrast watch` or the outputs of `kontrast stream`."""
+"""A cluster from Kontrast's own data, which is the changes by `kontrast watch` or the outputs of `kontrast stream`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from cli.printing import standard_error
 from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows, moment_in
 from cli.sources.files import side_of, take_all
-from cli.sources.source import NotFoundError, Scope
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
@@ -26,6 +25,7 @@ from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
 from questions.gathering import Gathering
 from questions.picture import Picture, Present
+from questions.question import NotFoundError, Scope
 from streaming.config import BrokersConfig
 from transport.address import JournalAddress
 
@@ -34,7 +34,7 @@ _STANDING: Final = ("job", "metadata", "alerts", "gauges")
 
 @dataclass(frozen=True, slots=True)
 class StreamSource:
-    """The changes or outputs at an address, up to a moment if it is not the present.
+    """The changes or outputs at an address, up to the moment `until`, by default the present.
 
     The cluster's name is optional if there is only one.
     """
@@ -47,11 +47,11 @@ class StreamSource:
 
     @property
     def is_live(self) -> bool:
-        """Return whether it has the present."""
+        """Return whether the source shows the present, so no moment was given."""
         return self.until is None
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
-        """Return the cluster as it was written last, or at the wanted moment."""
+        """Return the cluster after the newest row or change, or at the wanted moment."""
         until = self.until or Until()
         beginnings = self._beginnings(until, stop)
         found = self._of_changes(beginnings, scope, until, stop) if beginnings else self._of_outputs(scope, stop)
@@ -67,7 +67,7 @@ class StreamSource:
         return side_of(self._of_changes(beginnings, Scope(), moment, stop))
 
     def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
-        """Return the beginning of the newest complete read until the moment, empty for outputs or without one."""
+        """Return the beginning of each cluster's newest complete read until the moment, empty for outputs."""
         address = self.where.address
         if isinstance(address, JournalAddress) and (address.directory / "metadata").exists():
             return {}
@@ -110,7 +110,7 @@ class StreamSource:
         """Return the rows that the question keeps, in order, if every output is readable."""
         if not scope.past:
             return None
-        found: dict[tuple[int, int, int], Row] = {}  # a batch that Kafka has twice is one
+        found: dict[tuple[int, int, int], Row] = {}  # by position, because a topic can have a batch twice
         for name in scope.past_outputs:
             try:
                 rows = filter(scope.keeps, _rows(self.where, name, cluster, stop))
@@ -174,11 +174,11 @@ def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, 
         try:
             yield at, decode_record(line)
         except BadRecordError:
-            continue  # the job rejects it too, and `step` sees the gap in the numbers
+            continue  # the job rejects such a line, too, and `step` sees the gap in the numbers
 
 
 def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple[int, Record]]:
-    """Yield the records of each cluster up to the first that comes after the moment."""
+    """Yield the records of each cluster, up to its first record after the moment."""
     ended: set[str] = set()
     for at, record in placed:
         if until.is_passed(record.zxid, record.observed_ms):

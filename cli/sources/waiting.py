@@ -1,4 +1,4 @@
-"""A question that is repeated until its answer is good, with the options for it."""
+"""Repeat a question until its answer is good, with the options for the repetition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Answer = TypeVar("_Answer")
 
 
 def wait_options(until: str, every: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Return a decorator with --wait, which ends with `until`, and --every, with this help."""
+    """Return a decorator that adds --wait, whose help names the end `until`, and --every, whose help is `every`."""
 
     def add(command: Callable[..., Any]) -> Callable[..., Any]:
         command = click.option(
@@ -41,7 +41,7 @@ def wait_options(until: str, every: str) -> Callable[[Callable[..., Any]], Calla
 
 
 def refuse_past(source: Source) -> None:
-    """Raise UsageError for a source that stays as it is."""
+    """Raise UsageError for a source that shows the past, because its answer never changes."""
     if not source.is_live:
         raise click.UsageError("--wait needs a live source, which is --zookeeper, or --from without --until.")
 
@@ -60,7 +60,7 @@ class Waiting:
         in_a_line: Callable[[_Answer], str],
         stop: threading.Event,
     ) -> _Answer:
-        """Repeat until the answer is good or the time is over. Return the last answer, or raise the last error.
+        """Repeat until the answer is good or the patience is over. Return the last answer, or raise the last error.
 
         A line on standard error shows each new reason to wait. Raise StoppedError.
         """

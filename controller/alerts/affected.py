@@ -1,4 +1,4 @@
-"""Counts of the partitions that an incident affects, by issue, and sentences about these.
+"""Counts of the partitions that an incident affects, by issue, and sentences about these partitions.
 
 Counts are exact, names are a few examples. Groups with an excuse (a maintenance, a controlled shutdown) are kept apart,
 so that an outage behind a planned restart remains visible.
@@ -30,7 +30,7 @@ _TOPICS_IN_A_SENTENCE: Final = 3
 _RETURNS_IN_A_SENTENCE: Final = 3
 
 _ENDED_BY_ANY_RETURN: Final = (PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
-_WAITING: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
+WAITING_ISSUES: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -43,9 +43,14 @@ class Group(msgspec.Struct, frozen=True):
     since_ms: int
     examples: tuple[str, ...]
     excuse: str | None
-    lacking: int = 1  # of the brokers, before the issue ends
+    lacking: int = 1  # how many of the brokers must return before the issue ends
     internal: int = 0  # partitions of internal topics
-    ranks: tuple[int, ...] = ()  # of the examples
+    ranks: tuple[int, ...] = ()  # of the examples' topics
+
+    @property
+    def has_empty_isr(self) -> bool:
+        """Return whether any replica brings the partitions back, and each only by an unclean election."""
+        return bool(self.brokers) and self.brokers == self.others
 
 
 def read_group(key: str, group: IssueGroup, header: Header) -> Group:
@@ -70,6 +75,11 @@ class Affected(msgspec.Struct, frozen=True):
     groups: tuple[Group, ...]
 
     @property
+    def with_empty_isr(self) -> Affected:
+        """Return the partitions that only an unclean election brings back, whichever replica returns."""
+        return Affected(tuple(group for group in self.groups if group.has_empty_isr))
+
+    @property
     def count(self) -> int:
         """Return the number of partitions."""
         return sum(group.count for group in self.groups)
@@ -86,7 +96,7 @@ class Affected(msgspec.Struct, frozen=True):
 
     @property
     def brokers(self) -> tuple[BrokerId, ...]:
-        """Return the brokers that cause it, in order."""
+        """Return the brokers that cause the issues, in order."""
         return tuple(sorted({broker for group in self.groups for broker in group.brokers}))
 
     @property
@@ -98,7 +108,7 @@ class Affected(msgspec.Struct, frozen=True):
     def examples(self) -> tuple[str, ...]:
         """Return the names of some partitions, the most important topics first.
 
-        Of equally important ones, one of each group comes before the second of any.
+        Among equally important topics, each group gives one name before any group gives a second.
         """
         return tuple(self.ranked)[:EXAMPLES_NAMED]
 
@@ -118,7 +128,7 @@ class Affected(msgspec.Struct, frozen=True):
 
     @property
     def excuse(self) -> str | None:
-        """Return why the whole shall not page, None if a group has no excuse."""
+        """Return why these partitions shall not page, None if any group has no excuse."""
         return excuse_of(group.excuse for group in self.groups)
 
     def of(self, *issues: PartitionIssue) -> Affected:
@@ -126,7 +136,7 @@ class Affected(msgspec.Struct, frozen=True):
         return Affected(tuple(group for group in self.groups if group.issue in issues))
 
     def unexcused(self) -> Affected:
-        """Return the partitions without an excuse, or all if every group has one."""
+        """Return the partitions without an excuse, or all partitions if every group has an excuse."""
         left = tuple(group for group in self.groups if group.excuse is None)
         return Affected(left) if left else self
 
@@ -155,7 +165,7 @@ def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
 
 
 def worst_topics(affected: Affected, header: Header) -> str:
-    """Return a sentence with the topics that have most offline partitions, if the examples do not show as much."""
+    """Return a sentence with the topics that have most offline partitions, unless the examples already show them."""
     worst = sorted(header.tally.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
     if len(worst) <= 1 or worst[0][1] == 1 or affected.count <= _NAMED_IN_A_SENTENCE:
         return ""
@@ -163,7 +173,7 @@ def worst_topics(affected: Affected, header: Header) -> str:
 
 
 def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
-    """Yield the absent brokers whose return helps clients, the one that restores most first."""
+    """Yield the absent brokers whose return helps clients, first the broker that restores most."""
     waiting = [
         Waiting(
             frozenset(group.brokers), group.lacking, group.count, group.issue in _ENDED_BY_ANY_RETURN, group.internal
@@ -175,7 +185,7 @@ def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
 
 
 def next_step(groups: Iterable[Group], header: Header) -> str:
-    """Return the broker to start first, as a clause, empty if none helps."""
+    """Return the broker to start first, as a clause, empty if no broker's return helps."""
     first = next(_order_of(groups, header), None)
     return "" if first is None else f"start broker {first.broker}"
 
@@ -183,7 +193,7 @@ def next_step(groups: Iterable[Group], header: Header) -> str:
 def returns(lost: Affected, refusing: Affected, header: Header) -> str:
     """Return the brokers whose return brings lost partitions back, most first, as a clause or sentences.
 
-    The partitions that reject acks=all decide between brokers that bring back as many.
+    If two brokers bring back equally many, the partitions that reject acks=all decide.
     """
     if not lost.brokers:
         return ". No in-sync broker is assigned, so no return and no failover elects a leader"
@@ -196,8 +206,17 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
         f" until {one_of(enough)} returns" if enough else _in_order(_order_of((*lost.groups, *refusing.groups), header))
     )
     on_live = Affected(
-        tuple(group for group in lost.groups if group.brokers and header.brokers.keys() >= set(group.brokers))
+        tuple(
+            group
+            for group in lost.groups
+            if group.brokers and not group.has_empty_isr and header.brokers.keys() >= set(group.brokers)
+        )
     )
+    empty = lost.with_empty_isr.count
+    if empty:
+        of = "" if empty == lost.count else f" of {empty}"
+        isr_is = plural(empty, "ISR", "ISRs") + of + plural(empty, " is", " are")
+        said += f". The {isr_is} empty, so only an unclean election makes a replica leader"
     if on_live.count:
         all_are = on_live.count == lost.count
         which = "Replicas" if all_are else f"{on_live.count} {plural(on_live.count, 'has', 'have')} replicas"
@@ -207,7 +226,7 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
 
 
 def _in_order(order: Iterable[Return]) -> str:
-    """Return the first brokers with the number of partitions online by then, empty if no return brings one back."""
+    """Return the first brokers with the number of partitions online by then, empty if no return brings any back."""
     helpful = [each for each in order if each.offline]
     by_then = list(accumulate(each.offline for each in helpful))
     steps = [(each.broker, back) for each, back in zip(helpful, by_then, strict=True)]
@@ -223,16 +242,13 @@ def _in_order(order: Iterable[Return]) -> str:
     return ". " + ", ".join(said)
 
 
-def damage_in_words(affected: Affected, hosted: int | None = None) -> str:
+def damage_in_words(affected: Affected, fewer: int | None = None) -> str:
     """Return a clause with the partitions' damage, the worst first, and a sentence with the brokers that must stay up.
 
-    `hosted` is the number of replicas on the one broker that is away.
+    `fewer` is the number of usable partitions that lack replicas, by default that of these groups.
     """
-    offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*_WAITING)
-    lacking = affected.of(PartitionIssue.UNDER_REPLICATED)
-    fewer = lacking.count
-    if hosted is not None:  # the controller may not have written the missing replicas yet
-        fewer = max(fewer, hosted - offline.count - waiting.count)
+    fewer = affected.of(PartitionIssue.UNDER_REPLICATED).count if fewer is None else fewer
+    offline, waiting = affected.of(*OFFLINE_ISSUES), affected.of(*WAITING_ISSUES)
     named = in_brackets(offline.examples, offline.count)
     parts = [f"{Fact.OFFLINE.counted(offline.count)}{named}"] if offline.count else []
     for fact, count in ((Fact.WITHOUT_LEADER, waiting.count), (Fact.UNDER_REPLICATED, fewer)):

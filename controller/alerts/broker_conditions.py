@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from controller.alerts.affected import Affected, damage_in_words
+from controller.alerts.affected import WAITING_ISSUES, Affected, damage_in_words
 from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, maintained
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
@@ -66,8 +66,7 @@ def conditions_of_brokers(
 def _away(
     header: Header, incident: Incident, missing: Mapping[BrokerId, int], affected: Affected, *, pages: bool
 ) -> Iterator[Condition]:
-    # Before the controller has written ISRs, only for one broker is it known how many partitions lack a replica.
-    cost = damage_in_words(affected, sum(missing.values()) if len(missing) == 1 else None)
+    cost = damage_in_words(affected, _under_replicated_without(header, missing, affected))
     offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
     examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
 
@@ -103,8 +102,24 @@ def _away(
         yield missed(kinds.BROKER_ABSENT, absent, f"{listed(absent, 'hosts')} replicas but {never}")
 
 
+def _under_replicated_without(header: Header, missing: Mapping[BrokerId, int], affected: Affected) -> int | None:
+    """Return the number of usable partitions that lack the only broker of an incident, None for several brokers.
+
+    Partitions that lack another incident's broker as well count for both. Until the controller has written ISRs without
+    the broker, each of its replicas counts.
+    """
+    if len(missing) != 1:
+        return None
+    lacking = affected.of(PartitionIssue.UNDER_REPLICATED).count
+    ((broker, hosted),) = missing.items()
+    if not header.acting or any(event.writes_due for event in header.events.values()):
+        return max(lacking, hosted - affected.of(*OFFLINE_ISSUES, *WAITING_ISSUES).count)
+    keys = filter(lambda key: key.startswith(PartitionIssue.UNDER_REPLICATED.value), header.tally.issues)
+    return sum(header.tally.issues[key].count for key in keys if broker in parse_group(key).brokers)
+
+
 def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
-    """Return the condition of brokers that nothing shows to exist, with the assignment that names them."""
+    """Return the condition of brokers that may not exist, with the assignment that names them and its remedy."""
     moving = {
         broker
         for key in header.tally.issues
@@ -151,7 +166,7 @@ def _nothing_to_spare(affected: Affected, header: Header) -> bool:
 
 
 def _still_pages(condition: Condition, header: Header, *, otherwise: bool) -> bool:
-    """Return whether the open alert pages. Another severity would end it for its receiver while it goes on."""
+    """Return whether the open alert pages. A lower severity would end it for its receiver, yet the problem goes on."""
     before = header.alerts.open.get(condition.id)
     if before is None or before.severity is Severity.INFO:
         return otherwise
@@ -164,7 +179,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
 
 
 def _how(header: Header, brokers: list[BrokerId], left: Departure) -> str:
-    """Return how these brokers left and when, with the zxid of one, or the time span and the rack of more."""
+    """Return how these brokers left and when, with the zxid if it is one, or the time span and the rack."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
         (departure,) = departures

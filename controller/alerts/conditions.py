@@ -20,7 +20,7 @@ from controller.model.context import Header
 from wording.facts import Departure
 from wording.sentences import listed
 
-# How long after a controlled shutdown, and after the broker's return, lagging replicas are explained by it.
+# A controlled shutdown explains lagging replicas for so long after the shutdown, and after the broker's return.
 _AWAY_IN_ORDER_MS: Final = 10 * 60_000
 _CATCHING_UP_MS: Final = 5 * 60_000
 
@@ -46,19 +46,19 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int = 0
     examples: tuple[str, ...] = ()
     broker: BrokerId | None = None
-    brokers: tuple[BrokerId, ...] = ()  # where it may concern more than one
+    brokers: tuple[BrokerId, ...] = ()  # all brokers of the condition, if there may be several
     replaces: tuple[AlertKind, ...] = ()  # kinds whose alert on this subject resolves into this one
     damage: Mapping[str, str] = {}  # kinds of damage to clients, with a sentence each. A further kind is news
-    next_step: str = ""  # of a person, in words. Another one is news
+    next_step: str = ""  # for a person, in words. A changed step is news
 
     @property
     def id(self) -> str:
-        """Return the identity of its alert, the same while it lasts."""
+        """Return the id of the condition's alert, which stays the same while the condition lasts."""
         return id_of(self.kind, self.subject)
 
 
 def explanation(brokers: Collection[BrokerId], header: Header) -> str | None:
-    """Return the excuse for the absence of these brokers, None if one has no excuse."""
+    """Return the excuse for the absence of these brokers, None if any of these has no excuse."""
     return excuse_of(_reason(broker, header) for broker in sorted(brokers))
 
 

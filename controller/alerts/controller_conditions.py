@@ -31,7 +31,7 @@ _FLAPPING_TERMS: Final = 5
 _MOVING_TERMS: Final = 4  # warns first, since the open info ControllerMoved sends no message for later moves
 _FLAPPING_WITHIN_MS: Final = 60_000
 
-# Kafka's brokers answer StopReplica first, so these writes are not the controller's delay. DeletionStuck tells of them.
+# Kafka's brokers answer StopReplica first, so a delay of these writes is not the controller's. DeletionStuck covers it.
 _WAIT_FOR_BROKERS: Final = frozenset({EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED})
 _NO_LEADER: Final = "partitions may lack a leader"
 _NOT_CREATED: Final = "clients cannot use new partitions"
@@ -107,7 +107,7 @@ def _of_zookeeper(header: Header) -> tuple[str, ...]:
 
 
 def _overdue(header: Header) -> Condition | None:
-    if header.controller == NO_BROKER:  # NoController is the page
+    if header.controller == NO_BROKER:  # because NoController pages then
         return None
     patience_ms = kinds.CONTROLLER_OVERDUE.patience_ms
     due = [
@@ -213,7 +213,7 @@ def _advice_on_znodes(header: Header) -> Advice | None:
 
 def _ignored_deletions(header: Header) -> Condition | None:
     waiting = header.deletions.unheeded
-    if not waiting or header.led_by_kraft:  # KRaft does not look there
+    if not waiting or header.led_by_kraft:  # because KRaft does not look at the entries
         return None
     entries = plural(len(waiting), "an entry", "entries")
     verb = plural(len(waiting), "deletes", "delete")

@@ -35,10 +35,10 @@ _LONG_QUEUE: Final = 100
 # resolved in the message that first names it, and nobody can act on it anyway.
 _TOO_LATE_TO_ACT_MS: Final = 10_000
 
-# A server has 2 s for each question, and a round needs two. It does not grow, because all servers are asked at once.
+# A server has 2 s for each question, and a round needs two. More servers take no longer, because all are asked at once.
 _ANSWERS_MS: Final = 5_000
 
-# Parts of jute.maxbuffer. Below a quarter, growth is no danger within a day that a person would not notice.
+# Shares of jute.maxbuffer. A znode below a quarter cannot reach the limit within a day without a person's notice.
 _FULL: Final = 0.95
 _NEARLY_FULL: Final = 0.8
 _FOLLOWED: Final = 0.25
@@ -109,7 +109,7 @@ def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:
 
 
 def _behind(header: Header, ensemble: Ensemble) -> list[ZooKeeperServer]:
-    """Return followers that lack changes which the leader had one round before."""
+    """Return followers that lack changes which the leader had already in the previous round."""
     known = header.ensemble.leader_zxid_before
     followers = (server for server in ensemble.servers if server.mode in ("follower", "observer"))
     return [server for server in followers if 0 <= server.zxid < known]
@@ -123,7 +123,7 @@ def _about_servers(  # noqa: PLR0913 (the parts of the condition)
     ending: str,
     since_ms: int | None = None,
 ) -> Condition:
-    """Return a condition of these servers, since the first of them that was seen to fail, unless it is given.
+    """Return a condition of these servers. Without `since_ms` it began when the first of them was seen to fail.
 
     The last good answer of a server is up to a round of questions earlier.
     """
@@ -210,7 +210,7 @@ def _near_limit(header: Header, ensemble: Ensemble) -> Iterator[Condition]:
 
 def _large(znode: LargeZnode, limit: int, left_ms: int | None) -> Condition:
     reached = "" if left_ms is None else f", and reaches the limit {_in_time(left_ms)}"
-    percent = znode.size_bytes * 20 // max(1, limit) * 5  # coarsely, because it grows
+    percent = znode.size_bytes * 20 // max(1, limit) * 5  # in steps of 5 %, because the size grows
     is_page = znode.size_bytes >= _FULL * limit or (left_ms is not None and left_ms <= _HOUR_MS)
     return Condition(
         kind=kinds.ZNODE_NEAR_LIMIT,

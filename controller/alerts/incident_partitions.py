@@ -45,7 +45,7 @@ class IncidentPartitions(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(condition, **more)
 
     def since_ms(self, found: Affected) -> int:
-        """Return when the first of these partitions got the issue, or when the brokers left if it had it before."""
+        """Return when the first of these partitions got the issue, or when the brokers left if that was later."""
         departures = self.header.departures.last
         lost = () if self.incident is None else self.incident.brokers
         left_ms = min((departures[broker].time_ms for broker in lost if broker in departures), default=0)

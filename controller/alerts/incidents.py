@@ -1,17 +1,17 @@
-"""Incidents: brokers that were lost together for one cause, under a name that no other loss gets.
+"""Incidents, which are brokers that were lost together for one cause, under a name that no other loss gets.
 
-The invariant: every loss that takes a partition from clients is told under a group that nobody could have silenced
-before it. Three rules keep it.
+The invariant is that every loss which takes a partition from clients is published under a group that could not have
+been silenced before the loss. Three rules keep it.
 
 - An incident takes in brokers only until it has settled. The sessions of one failure expire within `settles_within_ms`,
   and Alertmanager sends its first message later, so nobody has silenced the incident by then.
-- A broker that is lost later begins an incident with a name that was never told, though a partition lacks brokers of
-  both, and though the same broker was lost before. Names, members and open alerts of two incidents are never joined.
+- A broker that is lost later begins an incident with a name that was never published, even if a partition lacks brokers
+  of both, or the same broker was lost before. Names, members and open alerts of two incidents are never joined.
   An incident that ends without an alert, such as a replica that lags for a second, leaves its name to the next.
 - A partition that lacks brokers of several incidents belongs to the newest loss, which took it from clients.
 
 Brokers that are lost together are one incident if a partition lacks several of them, or if they are of one rack. A
-broker that never registered was not lost, so it is no member of an incident of others.
+broker that never registered was not lost, so it never joins an incident of lost brokers.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
 from wording.sentences import listed
 
-# Their groups name replicas out of the ISR, live or not. Each is a cause.
+# Groups of these issues name replicas out of the ISR, live or not. Each of the named brokers is a cause.
 _OUT_OF_SYNC: Final = frozenset(
     {PartitionIssue.UNDER_MIN_ISR, PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT, PartitionIssue.UNDER_REPLICATED}
 )
-# Their groups name replicas that may be live and copying or deleting. Only an absent one is a cause.
+# Groups of these issues name replicas that may be live and copying or deleting. Only an absent broker is a cause.
 _IN_PROGRESS: Final = frozenset({PartitionIssue.UNDELETED, PartitionIssue.REASSIGNING})
-# A live replica could lead, so the controller is the cause, whichever broker was lost before.
+# With these issues a live replica could lead, so the controller is the cause, whichever broker was lost before.
 _UP_TO_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.ELECTION_OWED})
 
 # How long a broker that hosts no replica counts as away.
@@ -53,7 +53,7 @@ def settles_within_ms(header: Header) -> int:
 
 
 def follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
-    """Bring the incidents up to date. Brokers stay in theirs, and newly lost ones join a new or an unsettled one."""
+    """Bring the incidents up to date. Newly lost brokers join an unsettled incident or a new one, the others stay."""
     present = {broker for group in _groups(header) for broker in group} | set(away)
     kept = [_continued(incident, present, header) for incident in header.alerts.incidents]
     settled_ms = header.time_ms - settles_within_ms(header)
@@ -78,7 +78,7 @@ def _continued(incident: Incident, present: Collection[BrokerId], header: Header
 
 
 def _lost_ms(broker: BrokerId, header: Header) -> int:
-    """Return when the broker left. One that lags, or was never seen, is lost when this is first noticed."""
+    """Return when the broker left. A broker that lags, or was never seen, is lost now, when this is first noticed."""
     departure = header.departures.last.get(broker)
     return header.time_ms if departure is None else departure.time_ms
 
@@ -112,7 +112,7 @@ def _lost_together(
 
 
 def _admit(header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId], kept: list[Incident]) -> None:
-    """Let the new ones of these brokers join an unsettled incident of the others, the oldest first, or begin one."""
+    """Let the new ones of these brokers, in order of loss, join an unsettled incident of the others or begin one."""
     within_ms, members = settles_within_ms(header), set(brokers)
     for broker in sorted(members.intersection(new), key=lambda each: (_lost_ms(each, header), each)):
         lost_ms = _lost_ms(broker, header)
@@ -154,7 +154,7 @@ def keep_told_numbers(header: Header) -> None:
 
 
 def causes(issue: PartitionIssue, brokers: tuple[BrokerId, ...], header: Header) -> tuple[BrokerId, ...]:
-    """Return the brokers of a group that cause its issue, which are the absent ones, else the first."""
+    """Return the brokers of a group that cause its issue, which are the absent brokers, or else the first broker."""
     if issue in _OUT_OF_SYNC:
         return brokers
     if issue in _UP_TO_CONTROLLER and header.acting:
@@ -180,7 +180,7 @@ def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[BrokerId, Incid
 
 
 def newest_of(brokers: Iterable[BrokerId], incidents: Mapping[BrokerId, Incident], header: Header) -> Incident | None:
-    """Return the incident whose loss took a partition without these brokers from clients, which is the newest.
+    """Return the newest incident of these brokers, because its loss took the partition that lacks them from clients.
 
     A broker that was never seen counts only if no other is missing.
     """
@@ -191,7 +191,7 @@ def newest_of(brokers: Iterable[BrokerId], incidents: Mapping[BrokerId, Incident
 
 
 def moved_on(header: Header) -> dict[str, str]:
-    """Return incidents by name that have lost partitions to a newer one, with its name."""
+    """Return the name of the newer incident by the name of each incident that has lost partitions to it."""
     incidents, moved = incident_by_broker(header.alerts.incidents), dict[str, str]()
     for key in header.tally.issues:
         issue, brokers, *_ = parse_group(key)

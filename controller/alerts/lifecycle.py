@@ -70,7 +70,7 @@ def may_judge_again(header: Header) -> bool:
 
 
 def judge(state: MutableState, rows: PublishedRows) -> None:
-    """Open, update and resolve alerts by the present conditions. Unseen ones become unknown, not resolved."""
+    """Open, update and resolve alerts by the present conditions. An unseen alert becomes unknown, not resolved."""
     header = state.header
     header.alerts.judged_ms = header.time_ms
     header.alerts.recent_elections = _pace(header)
@@ -96,7 +96,7 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
 
 
 def _replaced(header: Header, conditions: Mapping[str, Condition]) -> Iterator[tuple[str, str]]:
-    """Yield ids of alerts that go on in others, because another kind or a newer incident has their partitions now."""
+    """Yield ids of alerts with the ids of their successors, which are of another kind or of a newer incident."""
     for condition in conditions.values():
         for kind in condition.replaces:
             yield id_of(kind, condition.subject), condition.id
@@ -108,7 +108,7 @@ def _replaced(header: Header, conditions: Mapping[str, Condition]) -> Iterator[t
 
 
 def resolve_all(header: Header, rows: PublishedRows, ending: str) -> None:
-    """Resolve every open alert for the same reason."""
+    """Resolve every open alert for this reason."""
     for alert_id, alert in list(header.alerts.open.items()):
         _resolve(header, rows, alert_id, alert, ending)
 
@@ -137,7 +137,7 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
 
 
 def _paged(of_partitions: list[Condition]) -> set[str]:
-    """Return the incidents whose partitions page because clients cannot use the partitions, or not with acks=all."""
+    """Return the incidents that page already, because clients cannot use partitions, or not with acks=all."""
     return {found.subject for found in of_partitions if found.kind in _UNUSABLE and found.severity is None}
 
 
@@ -251,7 +251,7 @@ def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
 
 
 class _Told(NamedTuple):
-    """What a pager knows of an alert."""
+    """Facts about an alert that a pager already knows."""
 
     damage: tuple[str, ...]
     next_step: str
@@ -281,9 +281,9 @@ def _opened(
 
 
 def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may_have_news: bool) -> _Told:
-    """Return the damage and the next step that were told, with news of what changed since the alert was sent.
+    """Return the damage and the next step that were published, with news of changes since the alert was sent.
 
-    What changes before that is in the first message. Later only heartbeats bring news, as they bring other sentences.
+    An earlier change is in the first message. Later only heartbeats bring news, just as only they change sentences.
     """
     if before is None or _is_unsent(before, header.time_ms):
         return _Told(tuple(condition.damage), condition.next_step)
@@ -298,21 +298,21 @@ def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may
 
 
 def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[BrokerId, ...]:
-    """Return its brokers now and before. To a pager, only a broker that joins makes it another alert."""
+    """Return the alert's present and earlier brokers, because a pager needs a new message only if a broker joins."""
     now = condition.brokers or (() if condition.broker is None else (condition.broker,))
     return tuple(sorted({*now, *(before.brokers if before else ())}))
 
 
 def _is_held_back(condition: Condition, header: Header) -> bool:
-    """Return whether a maintenance window of its brokers, or of the whole cluster, covers it."""
+    """Return whether a maintenance window of its brokers, or of the whole cluster, covers the condition."""
     brokers = condition.brokers or (condition.broker,)
     return not condition.kind.of_replica and all(maintained(broker, header) is not None for broker in brokers)
 
 
 def _is_another_page(before: OpenAlert, now: OpenAlert) -> bool:
-    """Return whether a pager would get another message, because the alert is known again, moves, or tells more.
+    """Return whether a pager would get another message, for another severity or broker, for news, or if known again.
 
-    Another next step is in the first message only if its row is out at once, before that message is sent.
+    A changed next step counts too, because the first message has it only if its row is published at once.
     """
     moves = before.severity is not now.severity or before.brokers != now.brokers
     told_before, told = (before.damage, before.next_step, before.news), (now.damage, now.next_step, now.news)
@@ -320,7 +320,7 @@ def _is_another_page(before: OpenAlert, now: OpenAlert) -> bool:
 
 
 def _says_more(before: OpenAlert, now: OpenAlert) -> bool:
-    """Return whether its sentence changed, at once while it is unsent, so that the first message has the newest.
+    """Return whether a changed sentence is published, at once while the alert is unsent, and at intervals later.
 
     Only heartbeats check this, because elections after a broker's return take milliseconds.
     """
@@ -331,12 +331,12 @@ def _says_more(before: OpenAlert, now: OpenAlert) -> bool:
 
 
 def _is_unsent(alert: OpenAlert, now_ms: int) -> bool:
-    """Return whether a pager cannot have its first message yet."""
+    """Return whether a pager cannot have received the alert's first message yet."""
     return now_ms - alert.opened_ms < UNSENT_MS
 
 
 def _has_stale_times(before: OpenAlert, header: Header) -> bool:
-    """Return whether the wall clock was set after the alert's last row, whose times are by the old one."""
+    """Return whether the wall clock was set after the alert's last row, whose times are therefore wrong."""
     stepped = header.alerts.occurrences.get(kinds.CLOCK_STEPPED.name)
     return stepped is not None and before.published_ms < stepped.last_ms
 

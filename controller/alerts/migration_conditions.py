@@ -1,6 +1,6 @@
 """Conditions of a migration to KRaft, from the header alone.
 
-They cover the copy, the sync, the pulse, leaders, leftovers, and the way back.
+The conditions cover the copy, the sync, the pulse, leaders, leftovers, and the way back.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _PULSES_AGAIN: Final = "/migration is written again, or a broker is controller"
 
 
 def conditions_of_migration(header: Header) -> Iterator[Condition]:
-    """Yield the conditions on the way to KRaft, and its problems."""
+    """Yield the conditions of a migration to KRaft, from its progress to its problems."""
     if not header.migration.seen:
         return
     for check in _CHECKS:

@@ -18,7 +18,7 @@ from controller.model.mutable_state import MutableState
 
 THE_CLUSTER: Final = "the cluster"
 
-# An occurrence on 100,000 partitions has some 400 names a bucket, so that a new one copies and compares little.
+# An occurrence on 100,000 partitions has some 400 names a bucket, so a new name copies and compares only these.
 _BUCKETS: Final = 256
 
 

@@ -42,10 +42,10 @@ from wording.sentences import counted, in_brackets, listed, one_of, plural
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
 
-# A controller that has written later events is not paused.
+# A controller that has written later events is not paused, so less patience is enough.
 _PASSED_OVER_MS: Final = 10_000
 
-# While KRaft leads, a controlled shutdown shows in ZooKeeper as a crash does. A broker that was restarted in the other
+# While KRaft leads, a controlled shutdown looks like a crash in ZooKeeper. A broker that was restarted in the other
 # mode led again within 6 to 12 s (six restarts). A broker with a large log needs a maintenance window.
 _RESTARTING_MS: Final = 30_000
 
@@ -68,7 +68,7 @@ def conditions_of_partitions(
 
 
 def _unusable(partitions: IncidentPartitions) -> Iterator[Condition]:
-    """Yield a condition of offline partitions, which includes those that reject acks=all, or of the latter alone."""
+    """Yield a condition of offline partitions, with those that reject acks=all, or only a condition of the latter."""
     refusing = partitions.affected.of(PartitionIssue.UNDER_MIN_ISR).unexcused()
     offline = _offline(partitions, refusing)
     if offline is not None:
@@ -116,7 +116,7 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
 
 
 def _rejected(refusing: Affected) -> dict[str, str]:
-    """Return the damage of partitions that reject acks=all, with its sentence, or nothing if there are none."""
+    """Return the damage of partitions that reject acks=all, with its sentence, empty if there are none."""
     fact, examples = Fact.REJECTS_ACKS_ALL, in_brackets(refusing.examples, refusing.count)
     return {fact.word: f"{fact.of(refusing.count)}{examples}"} if refusing.count else {}
 
@@ -136,6 +136,11 @@ def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
             return Advice("Check the ids in the assignment. No election can help. If these brokers exist, start them.")
         return Advice(
             "Start one of the named brokers, so that the controller creates the partitions. No election can help."
+        )
+    if not helped and lost.with_empty_isr.count == lost.count:
+        return Advice(
+            "Start the named brokers with their data, the last leader of a partition first, because the first one to "
+            "return becomes leader where unclean elections are allowed."
         )
     look = "Bring back the named brokers with their data, so that no record is lost. "
     if not helped:
@@ -226,7 +231,7 @@ def _leaderless(partitions: IncidentPartitions, found: Affected) -> Condition | 
 
 
 def _election_due(partitions: IncidentPartitions, found: Affected) -> Condition | None:
-    """Return the condition of elections that the controller has yet to hold, or of all without a controller."""
+    """Return the condition of elections that the controller has yet to hold, or of all `found` if none is active."""
     due = found.of(PartitionIssue.ELECTION_DUE) if partitions.header.acting else found
     if not due.groups:
         return None
@@ -241,7 +246,7 @@ def _election_due(partitions: IncidentPartitions, found: Affected) -> Condition 
 def _election_owed(partitions: IncidentPartitions, found: Affected) -> Condition | None:
     """Return the condition of elections that the controller passed over.
 
-    No excuse of the brokers counts, because the controller has written since.
+    An excuse of the brokers does not count, because the controller has made later writes.
     """
     if not partitions.header.acting:
         return None
@@ -286,7 +291,7 @@ def _elector(header: Header) -> str:
 def _under_replicated(partitions: IncidentPartitions, found: Affected) -> Condition | None:
     """Return the condition of replicas on live brokers without an excuse. Absent brokers have their own alert."""
     header, lagging = partitions.header, {}
-    # One leader of all lagging replicas is the cause however young they are, and a single read cannot wait.
+    # If all lagging replicas have one leader, it is the cause. A single read names it at once, because it cannot wait.
     lonely = not header.knows_past and common_leader(header, found.brokers) is not None
     patience_ms = 0 if lonely else kinds.UNDER_REPLICATED.patience_ms
     for group in found.groups:

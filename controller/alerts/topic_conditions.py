@@ -1,4 +1,4 @@
-"""Conditions of topics' znodes that no controller can load, of flawed ids, and of settings that no start survives."""
+"""Conditions of topics' znodes that no controller can load, of flawed ids, and of settings that end brokers' starts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The contract with the outside: records and znodes in, rows out, and the one place that decodes foreign bytes."""
+"""Contract with the outside, with records and znodes as input, rows as output, and the decoder of foreign bytes."""

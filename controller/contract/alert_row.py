@@ -1,4 +1,4 @@
-"""The rows of alerts."""
+"""Row of an alert, and the severities of alerts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from controller.contract.row import MomentMs, Row, RowBrokerId, RowPartitionId
 
 
 class Severity(Enum):
-    """Urgency of an alert: it pages a person, warns, or informs."""
+    """Urgency of an alert, which pages a person, warns, or informs."""
 
     PAGE = "page"
     WARN = "warn"
@@ -18,16 +18,16 @@ class Severity(Enum):
 
 
 class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
-    """Alert that was opened, changed or resolved; while the cluster cannot be seen it is unknown."""
+    """Alert that was opened, changed or resolved. Its state is unknown while the cluster cannot be seen."""
 
     output: ClassVar[str] = "alerts"
 
-    id: str  # stable while the alert is open: the same problem of the same subject has the same id
-    alert: str  # the kind, e.g. BrokerCrashed; see docs/reference/alerts.md
+    id: str  # the same problem of the same subject has the same id
+    alert: str  # the kind, e.g. BrokerCrashed (see docs/reference/alerts.md)
     state: str  # open | unknown | resolved
     severity: Severity
-    subject: str  # e.g. broker 3; of an incident with several brokers the first
-    group: str  # alerts with one cause share it, e.g. broker 3 is away
+    subject: str  # e.g. broker 3. For an incident with several brokers, the first
+    group: str  # e.g. broker 3 is away. Alerts with the same cause have the same group
     since_ms: MomentMs
     cause: str  # one sentence
     topic: str | None = None
@@ -36,16 +36,16 @@ class AlertRow(Row, frozen=True, kw_only=True, gc=False, tag="alert"):
     expected: str | None = None  # what should happen next, a sentence
     action: str = ""  # what a person can do
     evidence: tuple[str, ...] = ()  # sentences with zxids and positions
-    partitions: Int64 = 0  # how many are affected
-    examples: tuple[str, ...] = ()  # some of them, e.g. orders-7
-    brokers: tuple[RowBrokerId, ...] = ()  # all that were part of it since it opened; the cause names the present ones
-    news: tuple[str, ...] = ()  # further damage and other next steps since it was first sent, a sentence each
+    partitions: Int64 = 0  # how many partitions are affected
+    examples: tuple[str, ...] = ()  # some affected partitions, e.g. orders-7
+    brokers: tuple[RowBrokerId, ...] = ()  # all brokers concerned since it opened. The cause names the present ones
+    news: tuple[str, ...] = ()  # a sentence for each further damage and other next step since it was first sent
 
     def subject_key(self) -> str:
-        """Key with one row an alert."""
+        """Return the key of this alert, under which compaction keeps one row."""
         return f"{self.cluster}/{self.id}"
 
     @property
     def ends_subject(self) -> bool:
-        """Whether the alert is resolved."""
+        """Return whether the alert is resolved."""
         return self.state == "resolved"

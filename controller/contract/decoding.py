@@ -1,6 +1,6 @@
-"""Decoding of bytes that others wrote: znodes, records, rows, stored state, answers from a network.
+"""Decoding of bytes that others wrote, such as znodes, records, rows, stored state, and answers from a network.
 
-The only place that knows in how many ways that can fail. What the bytes mean is their owners' business.
+Only this module knows in how many ways decoding can fail. The meaning of the bytes is the callers' business.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _TOO_DEEP = "nested too deeply"
 
 
 class UndecodableError(ValueError):
-    """Bytes that do not have the expected form, in half a sentence."""
+    """Bytes that do not have the expected form. The text is half a sentence, which callers continue."""
 
 
 class _Decodes(Protocol[_Data, _Content]):
@@ -24,13 +24,13 @@ class _Decodes(Protocol[_Data, _Content]):
 
 
 class _Decoder(Generic[_Data, _Content]):
-    """A decoder of one form; made once, as that costs more than decoding."""
+    """Decoder of one form. Make it once, because that costs more than decoding."""
 
     __slots__ = ("_decoder",)
     _decoder: _Decodes[_Data, _Content]
 
     def decode(self, data: _Data) -> _Content:
-        """The content; raises UndecodableError."""
+        """Return the content of the bytes. Raise UndecodableError."""
         try:
             return self._decoder.decode(data)
         except RecursionError as error:
@@ -40,7 +40,7 @@ class _Decoder(Generic[_Data, _Content]):
 
 
 class JsonDecoder(_Decoder[bytes | str, _Content]):
-    """Decodes JSON of one form."""
+    """Decoder of JSON of one form."""
 
     __slots__ = ()
 
@@ -49,7 +49,7 @@ class JsonDecoder(_Decoder[bytes | str, _Content]):
 
 
 class MsgpackDecoder(_Decoder[bytes | memoryview, _Content]):
-    """Decodes MessagePack of one form."""
+    """Decoder of MessagePack of one form."""
 
     __slots__ = ()
 

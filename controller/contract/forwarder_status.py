@@ -1,7 +1,7 @@
-"""The data of a forwarder's own records, which no znode has: its clock, session, maintenance windows and ensemble.
+"""Data of a forwarder's own records, which no znode has, such as its clock, session, maintenance windows and ensemble.
 
-The servers of the ensemble describe themselves, and the row of gauges repeats it. -1 marks a number that a server did
-not give.
+The servers of the ensemble describe themselves, and the row of gauges repeats their answers. -1 marks a number that a
+server did not give.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _MeanMs = Annotated[float, msgspec.Meta(ge=-1, le=LATEST_MS)]
 
 
 class ZooKeeperServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Answers of one server. Without a mode it serves no client, as far as Kontrast can see."""
+    """Answers of one server. A server without a mode serves no client, as far as Kontrast can see."""
 
     address: str  # HOST:PORT
-    votes: bool = True  # an observer does not
+    votes: bool = True  # False for an observer
     mode: str = ""  # leader | follower | observer | standalone | read-only
     version: str = ""
-    trouble: str = ""  # predicate of the server, why it has no mode or why questions stay open
+    trouble: str = ""  # why it has no mode or leaves questions open, as a predicate whose subject is the server
     refused: tuple[str, ...] = ()  # questions that it does not allow
-    silent_ms: Int64 = -1  # since it served the last time. Only for a server that is known to have served
+    silent_ms: Int64 = -1  # since it last served. Only for a server that is known to have served
     answer_ms: _MeanMs = -1  # time of the answer to `srvr`
     latency_ms: _MeanMs = -1  # mean since the server's start
-    fsync_ms: _MeanMs = -1  # mean since the answer before
+    fsync_ms: _MeanMs = -1  # mean since its answer in the round before
     outstanding: Int64 = -1
     connections: Int64 = -1
     znodes: Int64 = -1
@@ -46,7 +46,7 @@ class ZooKeeperServer(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class LargeZnode(msgspec.Struct, frozen=True, array_like=True):
-    """Size of a znode's data, or of the list of its children, as an answer carries it."""
+    """Size of a znode's data, or of the list of its children, as it travels in a server's answer."""
 
     path: str
     size_bytes: Count
@@ -57,16 +57,16 @@ class LeftSession(msgspec.Struct, frozen=True, array_like=True):
 
     broker: RowBrokerId
     session: Int64
-    expires_ms: Int64  # from the answer on, by the server's clock
+    expires_ms: Int64  # how long after the server's answer it expires
 
 
 class Ensemble(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The ensemble after one round of questions."""
+    """Ensemble, as its servers described it in one round of questions."""
 
     asked_ms: MomentMs = NOT_KNOWN_MS  # by the cluster's time
     interval_ms: Count = 0  # between two rounds
     servers: tuple[ZooKeeperServer, ...] = ()
-    voters: Count = 0  # that the configuration names, or the address
+    voters: Count = 0  # the number of voters by ZooKeeper's configuration, or else by the address
     large_znodes: tuple[LargeZnode, ...] = ()  # the largest first
     jute_maxbuffer_bytes: Count = DEFAULT_JUTE_MAXBUFFER
     left_sessions: tuple[LeftSession, ...] = ()
@@ -77,25 +77,25 @@ class Ensemble(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((server for server in self.servers if server.mode in LEADING), None)
 
 
-REPLAYED: Final = "replay"  # the session of records that were made of ZooKeeper's files: they are of the past
+REPLAYED: Final = "replay"  # the session of records that were made from ZooKeeper's files, and so are of the past
 
 
 class MaintenanceWindow(msgspec.Struct, frozen=True):
-    """Maintenance window: while people work on these brokers, alerts that follow from it are held back."""
+    """Maintenance window. While people work on these brokers, alerts that follow from their work are held back."""
 
-    brokers: Brokers  # none: the whole cluster
+    brokers: Brokers  # empty for the whole cluster
     until_ms: TimeMs
     reason: str = ""
 
 
 class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Data of a forwarder's own records: its clock, its ZooKeeper session, and the maintenance windows given to it."""
+    """Data of a forwarder's own records, with its clock, its session, its maintenance windows and the ensemble."""
 
     session: str = "unknown"
     watch_mode: str = "unknown"
     maintenance: tuple[MaintenanceWindow, ...] = ()  # the windows in force
-    clock_of: str = ""  # the host whose clock the records' times follow; given where a generation begins
-    lost_zxid: Annotated[Zxid, INT64] = UNKNOWN_ZXID  # of a published change that ZooKeeper does not have any more
+    clock_of: str = ""  # the host whose clock the records' times follow, given at the beginning of a generation
+    lost_zxid: Annotated[Zxid, INT64] = UNKNOWN_ZXID  # of a published change that ZooKeeper has lost since
     ensemble: Ensemble | None = None  # after each round of questions to its servers
 
 
@@ -103,7 +103,7 @@ _DECODER: Final = JsonDecoder(ForwarderStatus)
 
 
 def decode_status(data: bytes | str | None) -> ForwarderStatus:
-    """Status in a forwarder's own record, an empty one where it cannot be read. Kafka's reader is for znodes alone."""
+    """Return the status in a forwarder's own record, or an empty status if the data cannot be read."""
     try:
         return _DECODER.decode(data or b"")
     except UndecodableError:

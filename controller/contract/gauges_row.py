@@ -1,4 +1,4 @@
-"""The row of a cluster's counts, one a heartbeat, and the names of the rules of inference that it counts by."""
+"""Row of a cluster's counts, published at each heartbeat, and the names of the rules of inference that it counts by."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Writes(msgspec.Struct, frozen=True, array_like=True):
     unexplained: int = 0
 
     def since(self, earlier: Writes) -> Writes:
-        """Writes that came after the earlier count."""
+        """Return the writes that came after the earlier count."""
         return Writes(
             self.expected - earlier.expected,
             self.inferred - earlier.inferred,
@@ -30,7 +30,7 @@ class Writes(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def agreement(self) -> float | None:
-        """Share that the controller's rules explain, expected or inferred; None of no writes."""
+        """Return the share that the controller's rules explain, expected or inferred. Return None without writes."""
         explained = self.expected + self.inferred
         counted = explained + self.unexplained
         return explained / counted if counted else None
@@ -49,7 +49,7 @@ Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 class ReactionTimes(msgspec.Struct, frozen=True):
     """Histograms of the time from an event's cause to its first and to its last write, as ZooKeeper shows them.
 
-    Counts by `REACTION_BUCKETS_MS`, with one bucket more than there are bounds: the last counts longer times.
+    The buckets end at `REACTION_BUCKETS_MS`. One more bucket counts longer times.
     """
 
     first: _Buckets = (0,) * (len(REACTION_BUCKETS_MS) + 1)
@@ -59,7 +59,7 @@ class ReactionTimes(msgspec.Struct, frozen=True):
 
 
 class SlowReaction(msgspec.Struct, frozen=True):
-    """One of the controller's slowest reactions: the event, its cause in ZooKeeper, and the times to its writes."""
+    """One of the controller's slowest reactions, with the event, its cause in ZooKeeper, and the times to writes."""
 
     event: str
     cause: str
@@ -71,7 +71,7 @@ class SlowReaction(msgspec.Struct, frozen=True):
 
 
 class Maintenance(msgspec.Struct, frozen=True):
-    """Maintenance window in force, of these brokers, or of the whole cluster where it names none."""
+    """Maintenance window in force for these brokers, or for the whole cluster if it names no broker."""
 
     brokers: tuple[RowBrokerId, ...]
     until_ms: Int64  # by the wall clock, as the operator gave it
@@ -92,25 +92,25 @@ class PendingEvent(msgspec.Struct, frozen=True):
 class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     """Facts beside topics, brokers and /controller that decide the controller's next steps, without defaults."""
 
-    read_ms: MomentMs = 0  # when the complete read began on which the state rests
-    acts: bool = True  # the controller has taken over, and has not resigned
-    term_epoch: RowControllerEpoch = ControllerEpoch(-1)  # of the newest controller that took over, and its broker
+    read_ms: MomentMs = 0  # when the complete read began from which the state was derived
+    acts: bool = True  # whether the controller has taken over and not resigned
+    term_epoch: RowControllerEpoch = ControllerEpoch(-1)  # of the newest controller that took over
     term_broker: RowBrokerId = NO_BROKER
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
-    reassign: tuple[ReassignmentEntry, ...] | None = None  # the first 200 in /admin/reassign_partitions; null: none
-    preferred: tuple[ReassignmentEntry, ...] | None = None  # the same in /admin/preferred_replica_election
-    reassign_unwatched: bool = False  # it ignores the next /admin/reassign_partitions, until a failover
+    reassign: tuple[ReassignmentEntry, ...] | None = None  # the first 200 in /admin/reassign_partitions, null if absent
+    preferred: tuple[ReassignmentEntry, ...] | None = None  # the first 200 in /admin/preferred_replica_election
+    reassign_unwatched: bool = False  # the controller ignores the next /admin/reassign_partitions, until a failover
     poisoned: dict[RowBrokerId, RowBrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
     shutting_down: tuple[RowBrokerId, ...] = ()  # brokers in a controlled shutdown
     pending: tuple[PendingEvent, ...] = ()  # the oldest 50
-    release: str = ""  # whose behaviour is expected, where the operator gave it; else it follows from `evidence`
+    release: str = ""  # of the brokers, if the operator gave it, otherwise it follows from `evidence`
     evidence: dict[str, Int64] = {}  # versions in znodes that show the release
     settings: dict[str, bool | Int64] = {}  # static broker settings that the operator gave, by Kafka's names
     dynamic_settings: dict[str, dict[str, str]] = {}  # in /config/brokers, by broker id or <default>
 
 
 class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
-    """Gauges of a cluster, by Kafka's own definitions where Kafka has the gauge; written at every heartbeat."""
+    """Gauges of a cluster, written at every heartbeat. A gauge that Kafka has too is defined as in Kafka."""
 
     output: ClassVar[str] = "gauges"
 
@@ -126,7 +126,7 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     partitions_by_state: dict[str, Int64]
     replicas_by_state: dict[str, Int64]
     offline_partitions: Int64
-    leaderless_partitions: Int64  # without a live leader now, election due or not
+    leaderless_partitions: Int64  # without a live leader now, whether an election is due or not
     under_replicated_partitions: Int64
     under_min_isr_partitions: Int64
     at_min_isr_partitions: Int64
@@ -137,7 +137,7 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     replicas_ineligible_to_delete: Int64
     leaders_by_broker: dict[RowBrokerId, Int64]
     replicas_by_broker: dict[RowBrokerId, Int64]
-    under_replicated_by_broker: dict[RowBrokerId, Int64] = {}  # by leader, as its ReplicaManager counts
+    under_replicated_by_broker: dict[RowBrokerId, Int64] = {}  # by leader, as the leader's ReplicaManager counts
     under_min_isr_by_broker: dict[RowBrokerId, Int64] = {}
     at_min_isr_by_broker: dict[RowBrokerId, Int64] = {}
     sole_in_sync_by_broker: dict[RowBrokerId, Int64] = {}  # partitions whose ISR is this broker alone, live or not
@@ -151,10 +151,10 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     reactions: dict[str, ReactionTimes] = {}  # the controller's, by kind of event
     slowest_reactions: tuple[SlowReaction, ...] = ()
     writes: dict[str, Count] = {}  # of partition states by the controller: expected | inferred | unexplained
-    inferences: dict[str, Count] = {}  # the inferred ones, by rule
+    inferences: dict[str, Count] = {}  # inferred writes, by rule
     maintenance: tuple[Maintenance, ...] = ()  # the windows in force
-    writes_of_last_hour: dict[str, Int64] = {}  # as writes, in the last 55 to 60 minutes
-    agreement: Share | None = None  # expected and inferred writes among all; None: nothing was written
+    writes_of_last_hour: dict[str, Int64] = {}  # like `writes`, but in the last 55 to 60 minutes
+    agreement: Share | None = None  # share of expected and inferred writes, None without any write
     agreement_of_last_hour: Share | None = None
     status: ClusterStatus = ClusterStatus()
     inferred_events: dict[str, Count] = {}  # events that no znode announced, by the rule that inferred them
@@ -162,15 +162,15 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
 
     @property
     def is_replayed(self) -> bool:
-        """Whether they are of a past that was published later: nothing in it is of now."""
+        """Return whether the gauges belong to a recorded past that was published later, and not to the present."""
         return self.session == REPLAYED
 
     def subject_key(self) -> str:
-        """Key with one row a cluster."""
+        """Return the key of the cluster's gauges, under which compaction keeps one row."""
         return f"{self.cluster}/gauges"
 
 
-# Rules that explain a written state.
+# Rules that explain a written partition state.
 INFERENCES_BY_WRITE: Final = (
     "loaded-before-registration",
     "created-without-broker",
@@ -192,7 +192,7 @@ INFERENCES_BY_WRITE: Final = (
     "read-by-load",
 )
 
-# All: time, a session's end, another controller or a topic's znode shows the others.
+# All rules. Those that are not above rest on time, a session's end, another controller or a topic's znode.
 INFERENCES: Final = (
     *INFERENCES_BY_WRITE,
     "shutdown-asked-again",

@@ -7,11 +7,11 @@ from typing import Final, NewType
 import msgspec
 
 # Integers of six kinds meet in states, requests and memories. mypy tells them apart.
-BrokerId = NewType("BrokerId", int)  # of a KRaft controller too: both take their ids from one space
+BrokerId = NewType("BrokerId", int)  # also of a KRaft controller, because both take their ids from one space
 PartitionId = NewType("PartitionId", int)  # a partition's number in its topic
-LeaderEpoch = NewType("LeaderEpoch", int)  # of a partition: each election raises it
+LeaderEpoch = NewType("LeaderEpoch", int)  # of a partition, raised by each election
 ControllerEpoch = NewType("ControllerEpoch", int)  # of a controller's term, as in /controller_epoch
-BrokerEpoch = NewType("BrokerEpoch", int)  # of a broker's registration: the czxid of its znode
+BrokerEpoch = NewType("BrokerEpoch", int)  # of a broker's registration, the czxid of its znode
 Zxid = NewType("Zxid", int)  # of a change in ZooKeeper
 
 # Kafka's and ZooKeeper's bounds.
@@ -22,7 +22,7 @@ NO_BROKER: Final = BrokerId(-1)
 NO_LEADER: Final = BrokerId(-1)
 UNKNOWN_ZXID: Final = Zxid(-1)
 
-# Without these no consumer group commits, and no transaction ends.
+# Without these topics no consumer group can commit, and no transaction can end.
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
 

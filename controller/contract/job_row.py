@@ -1,4 +1,4 @@
-"""The row of the job that applies the records, one a batch; it is of no cluster."""
+"""Row of the job that applies the records, written with each batch. It belongs to no cluster."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import msgspec
 from controller.contract.records import Int64
 from controller.contract.row import OUTPUT_VERSION, Count
 
-# Clocks of a forwarder and of the job that are closer agree: the newest record may be a heartbeat's second old, and as
-# long on its way as a slow disk or broker takes. It is far below what is called late: 30 s.
+# If the clocks of a forwarder and of the job are closer, they agree, because the newest record may be a second old and
+# was on its way for as long as a slow disk or broker takes. The alert on lag begins far above this, at 30 s.
 CLOCKS_AGREE_WITHIN_MS = 5_000
 
 
 class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """Progress of one cluster in a batch; lag from the observation of its first record until its rows were written.
+    """Progress of one cluster in a batch. Its lag runs from its first record's observation until its rows are written.
 
     `observed_ms` is the first record's, by the forwarder's wall clock. A step of a wall clock does not change the lag.
 
-    Of a past that `kontrast replay` publishes the lag is 0: its records are as old as the past is. `clock_behind_ms` is
-    how far the forwarder's wall clock is behind the job's (below 0: ahead), 0 if they agree or for such a past.
+    The lag is 0 for a past that `kontrast replay` publishes, because its records are old anyway. `clock_behind_ms` is
+    how far the forwarder's wall clock is behind the job's (below 0 if ahead), 0 if they agree or for a replayed past.
     """
 
     records: Int64
@@ -30,9 +30,9 @@ class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ProcessUse(msgspec.Struct, frozen=True, kw_only=True):
-    """Use of the job's processes of one role: the driver, Spark's Java process, or its Python workers.
+    """Use of the job's processes of one role, which is the driver, Spark's Java process, or its Python workers.
 
-    Files are of the process that is nearest its limit. Threads and memory are of all processes together.
+    Open files are those of the process nearest its limit. Threads and memory are the sums of all processes.
     """
 
     processes: Count
@@ -43,16 +43,16 @@ class ProcessUse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutputEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of an output's journal. Each new journal has another `identity`, and the offset only grows."""
+    """End of an output's journal. Each new journal has another `identity`, and its offset only grows."""
 
     identity: str
     offset: Count
 
 
 class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job"):
-    """Progress of the job itself, as of its last batch but one; it belongs to no cluster and no record.
+    """Progress of the job itself, as of its last batch but one. It belongs to no cluster and no record.
 
-    A job without a record to read repeats its last row each ten seconds, with a newer time and without clusters.
+    A job without a record to read repeats its last row every ten seconds, with a newer time and without clusters.
 
     Totals count from the start of the job's process, `began_ms`.
     """
@@ -60,23 +60,23 @@ class JobRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="j
     output: ClassVar[str] = "job"
 
     v: Int64 = msgspec.field(default_factory=lambda: OUTPUT_VERSION)
-    time_ms: Int64  # end of the batch, or a later moment without a record to read; by the job's clock
+    time_ms: Int64  # end of the batch, or a later moment without a record to read, by the job's clock
     began_ms: Int64
     batch: Int64
-    batches: Count  # in all
-    records: Count  # in all
-    refused: Count  # lines that were no records, in all
-    rows: Count  # in all
+    batches: Count  # since `began_ms`
+    records: Count  # since `began_ms`
+    refused: Count  # lines that were no records, since `began_ms`
+    rows: Count  # since `began_ms`
     phase_ms: dict[str, Int64]  # of the batch, by Spark's names
-    total_phase_ms: dict[str, Count]  # in all
+    total_phase_ms: dict[str, Count]  # since `began_ms`
     state_bytes: Int64  # in the memory of the state stores
     state_values: Int64
     state_commit_ms: Int64  # of the batch, all tasks together
     clusters: dict[str, ClusterProgress] = {}  # clusters with records in the batch
-    processes: dict[str, ProcessUse] = {}  # by role, read each ten seconds
+    processes: dict[str, ProcessUse] = {}  # by role, read every ten seconds
     ends: dict[str, OutputEnd] = {}  # of the outputs, with the rows of the batch that wrote this row
     version: str = ""  # of the Kontrast that runs the job, empty in a source tree that is not installed
 
     def subject_key(self) -> str:
-        """Key with one row a job."""
+        """Return the key of the job's row, under which compaction keeps one row."""
         return "job"

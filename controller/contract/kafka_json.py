@@ -10,11 +10,12 @@ import json
 import re
 from typing import Any, Final, NoReturn
 
-# A long number is no number to Jackson, and Python's own limit is higher.
+# Jackson rejects a longer number, and Python's own limit is higher.
 _LONGEST_NUMBER: Final = 1_000
-_WITH_MARK_BYTES: Final = 4  # Jackson looks for a byte order mark in so many bytes, and not in fewer
+_WITH_MARK_BYTES: Final = 4  # Jackson looks for a byte order mark only if there are at least so many bytes
 _SPACE: Final = " \t\n\r"
-_LONE_BYTE: Final = re.compile("[\udc80-\udcff]")  # as Python stands in for bytes that are no UTF-8
+_LONE_BYTE: Final = re.compile("[\udc80-\udcff]")  # Python's substitute for a byte that is no UTF-8
+_HALF_CHARACTER: Final = re.compile(r"\\u[dD][89a-fA-F]")  # an escape of UTF-16, and perhaps without its other half
 _INTEGER: Final = re.compile(r"[+-]?\d{1,40}")
 _MARKS: Final = (
     (b"\x00\x00\xfe\xff", "utf-32-be"),
@@ -30,7 +31,7 @@ class NoJsonError(ValueError):
 
 
 class NoContentError(ValueError):
-    """Nothing but spaces."""
+    """Bytes that contain only spaces."""
 
 
 def _rejected(text: str) -> NoReturn:
@@ -59,13 +60,18 @@ _DECODER: Final = json.JSONDecoder(parse_int=_integer, parse_float=Fraction, par
 
 
 def value_in(data: bytes) -> object:
-    """Return the first JSON value in the bytes, and ignore the rest. Raise NoContentError and NoJsonError."""
+    """Return the first JSON value in the bytes, and ignore the rest. Raise NoContentError and NoJsonError.
+
+    Every text in the value can be written in UTF-8.
+    """
     text = _text(data)
     begin = len(text) - len(text.lstrip(_SPACE))
     if begin == len(text):
         raise NoContentError("no content")
     try:
         value, end = _DECODER.raw_decode(text, begin)
+        if _HALF_CHARACTER.search(text, begin, end):
+            value = _whole(value)
     except RecursionError as error:
         raise NoJsonError("nested too deeply") from error
     except ValueError as error:
@@ -77,8 +83,17 @@ def value_in(data: bytes) -> object:
     return value
 
 
+def _whole(value: object) -> object:
+    """Return the value with a question mark for each half of a character, as Java writes it in UTF-8."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return list(map(_whole, value))
+    return {_whole(key): _whole(field) for key, field in value.items()} if isinstance(value, dict) else value
+
+
 def _goes_on(value: object, after: str) -> bool:
-    """Return whether a number or a word does not end where the strict grammar ends it."""
+    """Return whether the text after a number or a word continues it, so that Jackson rejects the whole."""
     if isinstance(value, (dict, list, str)):
         return False
     if value is None or isinstance(value, bool):

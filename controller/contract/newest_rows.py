@@ -11,19 +11,19 @@ _Key = TypeVar("_Key", bound=Hashable)
 
 
 class Placed(Protocol):
-    """A row, or what is kept of one, with its place among the rows of its cluster."""
+    """A row, or the part of a row that a reader keeps, with its place among the rows of its cluster."""
 
     @property
     def generation(self) -> int:
-        """Return the generation of its cause."""
+        """Return the generation of the record that caused the row."""
 
     @property
     def seq(self) -> int:
-        """Return the number of its cause in the generation."""
+        """Return the number of that record in its generation."""
 
     @property
     def ordinal(self) -> int:
-        """Return its number among the rows of its cause."""
+        """Return the row's number among the rows of that record."""
 
 
 _Row = TypeVar("_Row", bound=Placed)
@@ -37,7 +37,7 @@ class NewestRows(Generic[_Key, _Row]):
         self._removed: dict[_Key, tuple[int, int, int]] = {}
 
     def apply(self, key: _Key, row: _Row, *, removes: bool = False) -> bool:
-        """Apply a row. Return False if a newer one of its subject is known."""
+        """Apply a row. Return False if this row or a newer row of its subject is known."""
         known, place = self.rows.get(key), (row.generation, row.seq, row.ordinal)
         newest = self._removed.get(key) if known is None else (known.generation, known.seq, known.ordinal)
         if newest is not None and place <= newest:

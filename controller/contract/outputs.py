@@ -1,6 +1,6 @@
-"""The outputs that Kontrast publishes: which rows there are, and their JSON form.
+"""Outputs that Kontrast publishes, with their rows in JSON.
 
-How rows come about is the business of `derived` and `transaction`.
+`view`, `transaction` and `alerts` make the rows.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class BadRowError(ValueError):
 
 
 class NewerRowError(BadRowError):
-    """Row of a newer version, which is left out, with its cluster; None: the row belongs to no cluster."""
+    """Row of a newer version, which readers leave out. `cluster` is None if the row belongs to no cluster."""
 
     def __init__(self, version: int, cluster: str | None) -> None:
         super().__init__(f"output version {version} is newer than this Kontrast's {OUTPUT_VERSION}")
@@ -57,7 +57,7 @@ class NewerRowError(BadRowError):
 
 
 class _Envelope(msgspec.Struct):
-    """Fields of rows of every version."""
+    """Fields that rows of every version have."""
 
     v: Int64
     cluster: str | None = None
@@ -69,16 +69,16 @@ _ENVELOPE_DECODER = JsonDecoder(_Envelope)
 
 
 def encode_row(row: Row | JobRow) -> bytes:
-    """Row as one JSON object without line ends."""
+    """Return the row as one JSON object without line ends."""
     return _ENCODER.encode(row)
 
 
 def decode_row(line: bytes | str) -> OutputRow:
-    """Row that `encode_row` wrote; raises BadRowError."""
+    """Return the row that `encode_row` wrote. Raise BadRowError."""
     try:
         row = _DECODER.decode(line)
     except UndecodableError as error:
-        _refuse_newer(line)  # whose kinds and fields may be others
+        _refuse_newer(line)  # because a newer version may have other kinds and fields
         raise BadRowError(f"not an output row: {error}") from error
     if row.v > OUTPUT_VERSION:
         raise NewerRowError(row.v, None if isinstance(row, JobRow) else row.cluster)

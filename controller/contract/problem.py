@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Problem(Enum):
-    """Problem of a partition, the worst first: it has the first that applies, as `view/health.py` judges."""
+    """Problem of a partition, the worst first. The first problem that applies counts, as `view/health.py` judges."""
 
     NO_LIVE_IN_SYNC_REPLICA = "no_live_in_sync_replica"  # offline until an in-sync replica returns
     ELECTION_DUE = "election_due"  # the leader is not live, the controller must elect another replica
@@ -17,7 +17,7 @@ class Problem(Enum):
     UNDER_MIN_ISR = "under_min_isr"  # led, but fewer replicas are in sync than a write with acks=all needs
     UNDER_REPLICATED = "under_replicated"  # usable, but not every assigned replica is in sync
 
-    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
+    __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
 
 UNUSABLE: Final = frozenset(Problem) - {Problem.UNDER_MIN_ISR, Problem.UNDER_REPLICATED}

@@ -1,4 +1,4 @@
-"""Records: one observation of ZooKeeper each, with its position and JSON form, from `ingest/` to `controller.step`."""
+"""Records, each of which carries one observation of ZooKeeper from `ingest/` to `controller.step`, and their JSON."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ RECORD_VERSION = 1
 class RecordKind(Enum):
     """Kind of an observation."""
 
-    SNAPSHOT_BEGIN = "snapshot-begin"  # a complete read starts; znodes that it does not name are gone at its end
+    SNAPSHOT_BEGIN = "snapshot-begin"  # a complete read starts. Znodes that it does not name are gone at its end
     NODE = "node"  # a znode exists with this value
     SNAPSHOT_END = "snapshot-end"  # the complete read is done
     CREATED = "created"  # a znode was created, and deleted before its value could be read
     DELETED = "deleted"  # a znode was deleted
-    HEARTBEAT = "heartbeat"  # the forwarder runs (or the author, whose write failed); deadlines follow its times
-    FORGOTTEN = "forgotten"  # an operator forgot the cluster: nothing holds that was said of it before
-    SESSION = "session"  # the forwarder's ZooKeeper session changed; `data` names its state
+    HEARTBEAT = "heartbeat"  # the forwarder runs, or a session whose write failed. Deadlines follow its times
+    FORGOTTEN = "forgotten"  # an operator forgot the cluster, so its earlier records and rows are void
+    SESSION = "session"  # the forwarder's ZooKeeper session changed. `data` names its state
 
-    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
+    __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
 
-# Before the year 10000: calendars have it, and its sums with other times stay far from 64 bits.
+# The end of the year 9999, up to which calendars go. Sums of such times stay far below 64 bits.
 LATEST_MS = 253_402_300_799_999
 TimeMs = Annotated[int, msgspec.Meta(ge=0, le=LATEST_MS)]
 _SteadyMs = Annotated[int, msgspec.Meta(ge=-1, le=LATEST_MS)]
@@ -40,7 +40,7 @@ _Numbering = Annotated[int, msgspec.Meta(ge=-(2**62), lt=2**62)]
 
 
 class Position(msgspec.Struct, frozen=True, order=True, array_like=True, gc=False):
-    """Place of a record in its cluster's order; an older generation is of a forwarder that lost its lead."""
+    """Place of a record in its cluster's order. An older generation belongs to a forwarder that lost its lead."""
 
     generation: int
     seq: int
@@ -50,15 +50,15 @@ NOWHERE: Final = Position(-1, -1)  # before any record
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=False):
-    """Observation of a cluster's ZooKeeper; records are applied in the order of their positions.
+    """Observation of a cluster's ZooKeeper. Records are applied in the order of their positions.
 
-    `data` is the znode's text; bytes that are not UTF-8 travel as `data_base64`. zxids and session ids are
-    ZooKeeper's own 64-bit numbers, -1 where not known. `observed_ms` is the forwarder's wall clock since 1970, which
-    may be set at any time; `steady_ms` is its monotonic clock, from an arbitrary start, -1 where it has none. No number
-    is larger than the field that it comes from can hold, so a record's values can always be stored.
+    `data` is the znode's text, but bytes that are not UTF-8 travel as `data_base64`. zxids and session ids are
+    ZooKeeper's own 64-bit numbers, -1 if not known. `observed_ms` is the forwarder's wall clock since 1970, which may
+    be set at any time. `steady_ms` is its monotonic clock from an arbitrary start, -1 if it has no such clock. Each
+    number fits the field that it comes from, so a record's values can always be stored.
     """
 
-    v: int = msgspec.field(default_factory=lambda: RECORD_VERSION)  # a factory: always written, never omitted
+    v: int = msgspec.field(default_factory=lambda: RECORD_VERSION)  # a factory, so that `v` is always written
     cluster: str
     generation: _Numbering
     seq: _Numbering
@@ -71,26 +71,26 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, gc=F
     mzxid: _Zxid = UNKNOWN_ZXID
     version: _Int32 = -1
     ephemeral_owner: Int64 = 0
-    zxid: _Zxid = UNKNOWN_ZXID  # of the change that was observed; for a heartbeat the newest zxid seen
+    zxid: _Zxid = UNKNOWN_ZXID  # of the change that was observed, in a heartbeat the newest zxid seen
     resync: bool = False  # a difference found by reading again after a gap, not by a watch
-    author: Int64 = 0  # the session that wrote the transaction; only in ZooKeeper's transaction log
-    cxid: _Int32 = -1  # the author's request number, from the log too; at a session's end: 0 expired, else closed
+    author: Int64 = 0  # the session that wrote the transaction, known only from ZooKeeper's transaction log
+    cxid: _Int32 = -1  # the author's request number, from the log too. At a session's end, 0 if it expired
     steady_ms: _SteadyMs = -1  # comparable within a generation only
-    ctime_ms: TimeMs = 0  # when an ephemeral znode was created, by ZooKeeper's clock; 0 where not known
+    ctime_ms: TimeMs = 0  # when an ephemeral znode was created, by ZooKeeper's clock, 0 if not known
 
     @property
     def position(self) -> Position:
-        """Place of the record in its cluster's order."""
+        """Return the place of the record in its cluster's order."""
         return Position(self.generation, self.seq)
 
     @property
     def content(self) -> str | bytes | None:
-        """Znode's text, or its bytes where they are no text."""
+        """Return the znode's text, or its bytes if they are no text."""
         return self.raw if self.data is None else self.data
 
     @property
     def raw(self) -> bytes | None:
-        """Znode's bytes, None for a znode without data."""
+        """Return the znode's bytes, None for a znode without data."""
         if self.data is not None:
             return self.data.encode()
         return None if self.data_base64 is None else base64.b64decode(self.data_base64)
@@ -105,7 +105,7 @@ _DECODER = JsonDecoder(Record)
 
 
 def data_fields(raw: bytes | None) -> dict[str, str]:
-    """Field `data` or `data_base64` that carries these bytes."""
+    """Return the field `data` or `data_base64` with these bytes, and no field for None."""
     if raw is None:
         return {}
     try:
@@ -115,12 +115,12 @@ def data_fields(raw: bytes | None) -> dict[str, str]:
 
 
 def encode_record(record: Record) -> bytes:
-    """Record as one JSON object without line ends."""
+    """Return the record as one JSON object without line ends."""
     return _ENCODER.encode(record)
 
 
 def decode_record(line: bytes | str) -> Record:
-    """Record that `encode_record` wrote; raises BadRecordError."""
+    """Return the record that `encode_record` wrote. Raise BadRecordError."""
     try:
         record = _DECODER.decode(line)
         if record.data_base64 is not None:

@@ -1,4 +1,4 @@
-"""The znodes that Kafka reads: the path of each, its content, and what Kafka does if the content is flawed.
+"""Table of the znodes that Kafka reads, with their paths, their content, and the consequences of flawed content.
 
 A new znode is a `Place` and a row of `ZNODES` here, and a handler in `controller/step.py`. The forwarder watches every
 place. Alerts, `lint`, `restartable` and `explain` quote the consequences.
@@ -60,11 +60,11 @@ class Place(Enum):
     LOG_DIR_EVENT = "/log_dir_event_notification/T"
     OTHER = "anything else"
 
-    __hash__ = object.__hash__  # members are singletons: identity is enough, and much faster than the enum's own
+    __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
     @property
     def parent(self) -> str | None:
-        """The znode whose children have this meaning, None for a single znode and for a partition's state."""
+        """Return the znode whose children have this meaning, None for a single znode and for a partition's state."""
         head, _, tail = self.value.rpartition("/")
         return head if tail in ("T", "N") else None
 
@@ -89,8 +89,8 @@ CHILDREN: Final = {place.parent: place for place in Place if place.parent is not
 
 
 def locate(path: str) -> ZnodePath:
-    """Meaning of the path; an unexpected one is `Place.OTHER`."""
-    if path.startswith("/brokers/topics/") and path.endswith("/state"):  # first: nearly all paths are of states
+    """Return the meaning of the path, which is `Place.OTHER` for an unexpected path."""
+    if path.startswith("/brokers/topics/") and path.endswith("/state"):  # first, because nearly all paths are of states
         name, _, digits = path[16:-6].partition("/partitions/")
         partition = _partition_id(digits)
         if partition >= 0 and "/" not in name:
@@ -114,22 +114,22 @@ def _partition_id(digits: str) -> PartitionId:
 
 
 def _number(text: str) -> int:
-    # int() would also take "+1", "1_0" and other scripts' digits; no id is beyond int32.
+    # int() would also take "+1", "1_0" and other scripts' digits. Nine digits fit int32, as every id does.
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else -1
 
 
 class Consequence(NamedTuple):
-    """What Kafka does with a flawed znode, after a colon that follows the path, and what mends it.
+    """Effect of a flawed znode on Kafka, as a text that continues "PATH: ", and the steps that mend the znode.
 
-    Of several for one flaw, the one of the newest release comes first.
+    If a flaw has several consequences, the one of the newest release comes first.
     """
 
     effect: str
     mend: str
     flaws: tuple[Flaw, ...]
     since: Release = _OLDEST
-    stops_start: bool = False  # a broker that starts reads it and ends
-    stops_controllers: bool = False  # no broker becomes controller, or stays it
+    stops_start: bool = False  # a broker that reads the znode at its start ends
+    stops_controllers: bool = False  # no broker becomes or stays controller
 
 
 class Znode(NamedTuple):
@@ -139,7 +139,7 @@ class Znode(NamedTuple):
     consequences: tuple[Consequence, ...] = ()
 
 
-_EMPTY_THROWS: Final = (2, 1)  # up to 2.0 Kafka takes an empty text for no JSON
+_EMPTY_THROWS: Final = (2, 1)  # up to 2.0 Kafka takes an empty text for a missing value
 _ODD: Final = (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION)
 _NO_CONTROLLER: Final = "every broker that becomes controller fails at it and gives up, so no controller stays"
 _UNREADABLE: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.UNPARSABLE, *_ODD)
@@ -326,7 +326,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
 
 
 def consequence_of(path: str, flaw: Flaw, release: Release = _NEWEST) -> Consequence | None:
-    """Return what this release does with a flawed znode, None if it is harmless."""
+    """Return the consequence of a flawed znode in this release, None if the flaw is harmless."""
     znode = ZNODES.get(locate(path).place, _UNKNOWN_ZNODE)
     for consequence in znode.consequences:
         if flaw in consequence.flaws and release >= consequence.since:

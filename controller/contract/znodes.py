@@ -35,7 +35,7 @@ _PROTOCOLS: Final = frozenset(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class Flaw(Enum):
-    """Reason why Kafka takes a znode for something else than its writer meant."""
+    """Reason why Kafka does not read a znode as its writer meant."""
 
     ABSENT = "absent"
     NULL = "null"
@@ -49,7 +49,7 @@ class Flaw(Enum):
 
 
 class ZnodeError(ValueError):
-    """Content of a znode that Kafka cannot read; the text gives the details of the flaw."""
+    """Content of a znode that Kafka cannot read. The text gives the details of the flaw."""
 
     def __init__(self, text: str, flaw: Flaw = Flaw.WRONG_TYPE) -> None:
         super().__init__(text)
@@ -113,7 +113,7 @@ class BrokerZnode(ZnodeContent, frozen=True):
                 raise ValueError(f"feature {name} has no range of versions")
 
     def addresses(self) -> tuple[str, ...]:
-        """Listeners of the broker; before v2 there are host and port only."""
+        """Return the listeners of the broker, before v2 made from its host and port."""
         if self.version == 1:
             return (f"PLAINTEXT://{self.host}:{self.port}",)
         return () if self.endpoints is UNSET else _split_as_kafka_does(self.endpoints)
@@ -141,7 +141,7 @@ def _check_listeners(endpoints: Iterable[str], protocols: Mapping[str, str] | Un
 
 
 def _split_as_kafka_does(endpoints: Iterable[str]) -> tuple[str, ...]:
-    """Return the endpoints of a list that Kafka joins with commas and splits again, so one may be several, or none."""
+    """Return the endpoints as Kafka reads them, after it joined the list by commas and split the text at commas."""
     return tuple(filter(None, _BETWEEN_ENDPOINTS.split(",".join(endpoints).strip(_TRIMMED))))
 
 
@@ -155,7 +155,7 @@ class TopicZnode(ZnodeContent, frozen=True):
     version: Int32 = 1
 
     def __post_init__(self) -> None:
-        """Raise ValueError for an id that is none."""
+        """Raise ValueError for a topic id that is no UUID."""
         if self.topic_id is not UNSET and _TOPIC_ID.fullmatch(self.topic_id) is None:
             raise ValueError(f"topic_id {self.topic_id[:40]!r} is no UUID")
 
@@ -185,7 +185,7 @@ class StateZnode(ZnodeContent, frozen=True, gc=False):
 
     @staticmethod
     def read_from(value: object) -> object:
-        """Take the lowest byte of the recovery state."""
+        """Take only the lowest byte of the recovery state, as Kafka does."""
         recovery = value.get("leader_recovery_state") if isinstance(value, dict) else None
         if not isinstance(value, dict) or not _is_int32(recovery):
             return value
@@ -199,25 +199,25 @@ class ConfigZnode(ZnodeContent, frozen=True):
 
     @staticmethod
     def read_from(value: object) -> object:
-        """Take anything but an object for no settings."""
+        """Take a config that is no object for no settings."""
         config = value.get("config") if isinstance(value, dict) else None
         return {"config": config} if isinstance(config, dict) else {}
 
     def integer(self, key: str, *, at_least: int) -> int | None:
-        """Setting of Kafka's type INT, None if absent, not of that type, or below Kafka's bound."""
+        """Return a setting of Kafka's type INT, None if absent, not of that type, or below Kafka's bound."""
         text = self.config.get(key, "").strip()
         number = int(text) if _INTEGER.fullmatch(text) else None
         return number if number is not None and at_least <= number < 2**31 else None
 
     def boolean(self, key: str) -> bool | None:
-        """Setting of Kafka's type BOOLEAN as Kafka reads it, None if absent or neither true nor false."""
+        """Return a setting of Kafka's type BOOLEAN as Kafka reads it, None if absent or neither true nor false."""
         return {"true": True, "false": False}.get(self.config.get(key, "").strip().lower())
 
 
 class ClusterIdZnode(ZnodeContent, frozen=True):
     """/cluster/id, from 0.10.1 on."""
 
-    id: Annotated[str, msgspec.Meta(max_length=100)]  # 22 characters, but for what a person wrote
+    id: Annotated[str, msgspec.Meta(max_length=100)]  # 22 characters, if Kafka wrote it
 
 
 class FeatureZnode(ZnodeContent, frozen=True):
@@ -238,7 +238,7 @@ class FeatureZnode(ZnodeContent, frozen=True):
 
 
 class MigrationZnode(ZnodeContent, frozen=True):
-    """/migration, from 3.4 on; Kafka reads no other version than 0."""
+    """/migration, from 3.4 on. Kafka reads only version 0."""
 
     version: Int64
     kraft_metadata_offset: Int64
@@ -247,7 +247,7 @@ class MigrationZnode(ZnodeContent, frozen=True):
     kraft_controller_epoch: Int32
 
     def __post_init__(self) -> None:
-        """Raise ValueError for another version."""
+        """Raise ValueError for any version but 0."""
         if self.version != 0:
             raise _WrongVersionError(self.version)
 
@@ -301,12 +301,12 @@ class ReassignmentZnode(ZnodeContent, frozen=True, forbid_unknown_fields=True):
 
 _Content = TypeVar("_Content", bound=msgspec.Struct)
 
-# One decoder for each form: making one costs more than decoding.
+# One decoder for each form, because making a decoder costs more than decoding.
 _decoder_of = lru_cache(None)(JsonDecoder)
 
 
 def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
-    """Content of a znode; raises ZnodeError."""
+    """Return the content of a znode. Raise ZnodeError."""
     if data and (isinstance(data, str) or data.isascii() or _is_utf8(data)):
         try:
             decoded: _Content = _decoder_of(content).decode(data)
@@ -330,9 +330,6 @@ def _tolerantly(data: bytes | None, content: type[_Content]) -> _Content:
         raise ZnodeError("no data", Flaw.NULL)
     try:
         value = kafka_json.value_in(data)
-        if isinstance(value, dict):
-            # Half a character in a name that Kafka does not look for is no text to msgspec.
-            value = {key.encode("utf-8", "replace").decode(): field for key, field in value.items()}
         return msgspec.convert(content.read_from(value) if issubclass(content, ZnodeContent) else value, content)
     except kafka_json.NoContentError as error:
         raise ZnodeError("no data", Flaw.EMPTY) from error
@@ -356,14 +353,14 @@ def _without_odd_version(value: object) -> object:
 
 
 def _text(value: object) -> object:
-    """Return the text for a number or a word, as Jackson's data binding does."""
+    """Return a number or a word as text, as Jackson's data binding does."""
     if isinstance(value, kafka_json.Fraction):
         return value.text
     return str(value).lower() if isinstance(value, int) else value
 
 
 def _coerced(value: object) -> object:
-    """Return a number for a text or a fraction, as Jackson's data binding does."""
+    """Return a text or a fraction as an integer, as Jackson's data binding does."""
     if isinstance(value, str):
         trimmed = value.strip(_TRIMMED)
         number = 0 if trimmed in ("", "null") else kafka_json.integer_in(trimmed)
@@ -380,7 +377,7 @@ def _partition_number(text: str) -> int:
 
 
 def decode_config(data: bytes | None) -> ConfigZnode:
-    """Settings in a /config znode; like in Kafka, none where it has no data; raises ZnodeError."""
+    """Return the settings in a /config znode, none if it has no data, as in Kafka. Raise ZnodeError."""
     try:
         return decode(data, ConfigZnode) if data else ConfigZnode()
     except ZnodeError as error:
@@ -390,7 +387,7 @@ def decode_config(data: bytes | None) -> ConfigZnode:
 
 
 def decode_epoch(data: bytes | None) -> ControllerEpoch:
-    """Epoch in /controller_epoch, a decimal text without spaces or line ends; raises ZnodeError."""
+    """Return the epoch in /controller_epoch, a decimal text without spaces or line ends. Raise ZnodeError."""
     if data is None:
         raise ZnodeError("no data", Flaw.NULL)
     text = data.decode("utf-8", "replace")

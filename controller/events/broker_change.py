@@ -1,7 +1,7 @@
 """Startup, failure and bounce of brokers, which are Kafka's BrokerChange.
 
-As Kafka 3.9's `KafkaController.processBrokerChange`, `onBrokerStartup` and `onBrokerFailure`. Without an active
-controller only the registered brokers change.
+The source is Kafka 3.9's `KafkaController.processBrokerChange`, `onBrokerStartup` and `onBrokerFailure`. Without an
+active controller only the registered brokers change.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def broker_written(tx: Transaction, broker: BrokerId, znode: BrokerZnode, record
     header.witness(broker_version=znode.version, registers_in_two_steps=int(in_two_steps))
     before = header.brokers.get(broker)
     is_known = before is not None and before.epoch == BrokerEpoch(record.czxid)
-    known = before if is_known else None  # with this registration
+    known = before if is_known else None  # the broker as known with this registration
     now = _registration(
         znode, record, known, began_ms(tx.state), least_release(znode.version, in_two_steps=in_two_steps)
     )
@@ -105,7 +105,8 @@ def _registration(znode: BrokerZnode, record: Record, known: Broker | None, sinc
 def began_ms(state: MutableState) -> int:
     """Return the cluster's time when the record's ephemeral znode was created.
 
-    A complete read knows it from the znode. A live record follows the creation, and rules compare it with others.
+    A complete read computes it from the znode's ctime. A live record follows the creation at once, so its own time is
+    taken, which rules can compare with the times of other records.
     """
     header, ctime_ms = state.header, state.record.ctime_ms
     if header.phase is FOLLOWING or not ctime_ms:
@@ -163,7 +164,7 @@ def _note_departure(state: MutableState, broker: BrokerId, gone: Broker, hosted:
 
 
 def _away_too(state: MutableState, broker: BrokerId, hosted: Iterable[TopicPartition]) -> tuple[BrokerId, ...]:
-    """Return the departed brokers with replicas of these partitions of the broker."""
+    """Return the departed brokers that also have replicas of these partitions."""
     assignments = {partition.replicas for tp in hosted if (partition := state.partition(tp)) is not None}
     replicas = {replica for assigned in assignments for replica in assigned}
     return tuple(sorted(replicas - state.header.brokers.keys() - {broker}))
@@ -269,7 +270,7 @@ def on_broker_failure(tx: Transaction, brokers: tuple[BrokerId, ...]) -> None:
 def replicas_went_offline(tx: Transaction, replicas: list[Replica], *, alone: bool = False) -> None:
     """Elect new leaders for partitions that lost theirs, then take the replicas offline and out of their ISR.
 
-    As Kafka 3.9's `onReplicasBecomeOffline`. `alone` leaves out all partitions but theirs.
+    The source is Kafka 3.9's `onReplicasBecomeOffline`. `alone` leaves out all partitions but those of the replicas.
     """
     theirs = {replica.tp for replica in replicas}
     leaderless = [tp for tp in without_online_leader(tx.state) if not alone or tp in theirs]
@@ -335,6 +336,6 @@ def forget_unseen_brokers(header: Header) -> None:
         header.departures.note(broker, Departure(UNKNOWN_ZXID, header.time_ms, was=header.brokers[broker]))
     header.unregister(unseen)
     header.read.brokers = ()
-    # No event follows a shutdown that a registration from before the read asked for.
+    # A broker that registered again during the gap is not shutting down any more, and no event shows this.
     header.shutdowns.end([broker for broker in header.shutdowns.under_way if not has_asked(header, broker)])
     shutdown_requests.keep_attempts(header)

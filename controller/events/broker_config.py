@@ -35,7 +35,7 @@ def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
 
 
 def judge_again(state: MutableState) -> None:
-    """Judge partitions again whose problem depends on a setting that has changed."""
+    """Judge those partitions again whose problem depends on a changed setting."""
     header = state.header
     if header.tally.judged_by != state.rules:
         header.tally.judged_by = state.rules

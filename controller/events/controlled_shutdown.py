@@ -1,7 +1,7 @@
 """Controlled shutdown of a broker, which asks again while it still leads partitions.
 
-As Kafka 3.9's `processControlledShutdown`. ZooKeeper never shows the request itself. The first write that only a
-shutdown explains reveals it, and later attempts follow from the brokers' settings.
+The source is Kafka 3.9's `processControlledShutdown`. ZooKeeper never shows the request itself. The first write that
+only a shutdown explains reveals the request, and later attempts follow from the brokers' settings.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from controller.rules.states import ReplicaState
 from controller.transaction.certainty import Certainty
 from controller.transaction.transaction import RequestBatch, Transaction
 
-# Rules of inference where no write shows an attempt.
+# Rules of inference for attempts that no write shows.
 ASKED_AGAIN = "shutdown-asked-again"
 ASKED_BEFORE_SESSION_END = "shutdown-asked-before-session-end"
 
@@ -36,7 +36,7 @@ def ask(tx: Transaction, broker: BrokerId) -> None:
     """Handle an attempt that a write shows, whether it is the first, an early or an additional one."""
     header = tx.header
     if broker not in header.brokers:
-        return  # it starts later, so it cannot have asked
+        return  # a broker that is not registered yet cannot have asked
     expected = header.shutdowns.attempts.get(broker)
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
@@ -64,10 +64,10 @@ def reach_late(tx: Transaction, broker: BrokerId, tp: TopicPartition) -> None:
 
 
 def ask_unsuccessfully(tx: Transaction, broker: BrokerId) -> None:
-    """Handle an earlier attempt that shows only now, when no other replica could lead. The broker will ask again."""
+    """Handle an earlier attempt, shown only now, that found no other replica to lead. The broker will ask again."""
     header = tx.header
     if broker not in header.brokers:
-        return  # it starts later, so it cannot have asked
+        return  # a broker that is not registered yet cannot have asked
     tx.events.begin(_KIND, f"broker {broker} shuts down")
     header.shutdowns.begin(broker, header.brokers[broker].epoch, 0)
     _, followed = _hosted(tx.state, broker)
@@ -106,7 +106,7 @@ def ask_again(tx: Transaction) -> None:
 def _is_answered(header: Header) -> bool:
     """Return whether an active controller answers.
 
-    It must be registered, because its address is unknown otherwise, and must not be closing.
+    Brokers learn its address from its registration, so it must be registered, and it must not be closing.
     """
     return header.acting and header.controller in header.brokers and not closes(header, header.controller)
 
@@ -155,7 +155,7 @@ def session_ended(tx: Transaction, broker: BrokerId) -> None:
         if is_author and record.cxid > 0 and _is_answered(header) and not has_asked(header, broker):
             _ask_unseen(tx, broker)
         _judge_doubtful(tx, broker)
-        if not (is_author and record.cxid == 0):  # else the session expired
+        if not (is_author and record.cxid == 0):  # unless the session expired
             _ask_until_now(tx, broker)
 
 
@@ -178,14 +178,14 @@ def _judge_doubtful(tx: Transaction, broker: BrokerId) -> None:
 
 
 def _fits(header: Header, asked_ms: int) -> bool:
-    """Return whether the session's end fits this attempt better than the one before it, by the usual closing time."""
+    """Return whether the session's end fits this attempt better than the previous, by the usual closing time."""
     return header.time_ms - asked_ms >= _usual_closing_ms(header) - _after_backoff_ms(header) // 2
 
 
 def _ask_unseen(tx: Transaction, broker: BrokerId) -> None:
     """Handle the unseen attempts of a broker that closed its session, unless they would have written something.
 
-    It closes its session only after the response, so that a write would have been seen before.
+    A broker closes its session only after the response, so a write would have been seen before.
     """
     trial = tx.fork()
     _ask_in_time(trial, broker)
@@ -196,7 +196,7 @@ def _ask_unseen(tx: Transaction, broker: BrokerId) -> None:
 def _ask_in_time(tx: Transaction, broker: BrokerId) -> None:
     """Handle as many attempts of a broker as this controller had time to answer before the session's end.
 
-    The controller answers registered brokers only. A broker that registered just before has given up instead.
+    The controller answers registered brokers only. A broker that registered just before has given up unanswered.
     """
     header = tx.header
     there_since_ms = max(header.term.began_ms, header.brokers[broker].since_ms)

@@ -1,7 +1,7 @@
 """Elections and resignations of controllers, and their handover to KRaft (Kafka's ControllerChange and Reelect).
 
-The handlers of /controller and /controller_epoch. A controller takes over once its epoch is larger than the last one's
-and /controller names it, in either order. `controller_failover` has the steps of the takeover.
+Handlers of /controller and /controller_epoch. A controller takes over once its epoch is larger than the last epoch and
+/controller names it, in either order. `controller_failover` has the steps of the takeover.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def _claimed_by_kraft(tx: Transaction, znode: ControllerZnode, record: Record) -
 
 
 def _take_claims_epoch(header: Header) -> None:
-    """Count the epoch that a KRaft controller wrote with its claim as begun. The next broker's epoch is higher."""
+    """Note the epoch that a KRaft controller wrote with its claim as begun, because the next broker's is higher."""
     if header.term.ownership is Ownership.KRAFT and header.term.epoch_zxid == header.migration.claim.zxid:
         header.term.take_epoch(header.controller_epoch)
 
@@ -104,7 +104,7 @@ def _is_edit(header: Header, znode: ControllerZnode, record: Record) -> bool:
 
 
 def _is_back_before_it_was_missed(header: Header, znode: ControllerZnode) -> bool:
-    """Return whether /controller is back with the last controller's name before that process noticed its removal.
+    """Return whether /controller names the last controller again before its process noticed the removal.
 
     A controller that had noticed the removal would have written /controller in its own session.
     """
@@ -287,12 +287,12 @@ def _wrote_nothing(header: Header) -> str:
 
 
 def broker_ended(tx: Transaction, broker: BrokerId) -> None:
-    """Handle the end of a broker's session. A deposed controller in it writes no more."""
+    """Handle the end of a broker's session. A deposed controller in this session writes no more."""
     if broker == tx.header.controller:
         _end_edited_term(tx, f"the session of broker {broker} is over, and /controller is another's that names it")
     registered = tx.header.brokers.get(broker)
     if registered is not None and tx.state.record.cxid > 0 and tx.state.record.author == registered.session:
-        unfenced_controller.work_off(tx, broker)  # it closed its session, after all else
+        unfenced_controller.work_off(tx, broker)  # the broker closed its session, which comes after all its events
     unfenced_controller.forget(tx.header, broker)
     fenced_controller.session_ended(tx, broker)
     controller_failover.abort_resumed_events(tx, broker)
@@ -307,14 +307,14 @@ def judge_former_in_time(tx: Transaction) -> None:
 
 
 def controllers_broker_registered(tx: Transaction) -> None:
-    """Handle the registration of the broker in /controller. A process other than the active one never took over."""
+    """Handle the registration of the broker in /controller. A process other than the controller's never took over."""
     header = tx.header
     if header.brokers[header.controller].session != header.term.session:
         _end_edited_term(tx, f"broker {header.controller} was started again, and did not write /controller")
 
 
 def _end_edited_term(tx: Transaction, cause: str) -> None:
-    """End the term of a controller that stayed active after an edit of /controller. Now only the znode counts."""
+    """End the term of a controller that stayed active after an edit of /controller. Now the znode alone counts."""
     header, written = tx.header, tx.header.term.in_its_name
     if written is not None:
         _resign(tx, cause)

@@ -1,6 +1,6 @@
-"""Controller failover. A new controller loads and starts its state machines, and a lost one leaves events undone.
+"""Controller failover. A new controller loads and starts its state machines. A lost controller leaves events undone.
 
-As Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
+The source is Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def load(tx: Transaction, name: str, numbers: Iterable[PartitionId]) -> None:
 
 
 def load_with(tx: Transaction, broker: BrokerId) -> None:
-    """Load the partitions on a broker again, which the new controller has found registered."""
+    """Load the partitions on a broker again that the new controller has found registered after all."""
     failovers = [event.id for event in tx.events.open_events() if _is_of_this_term(tx.header, event)]
     by_topic: dict[str, list[PartitionId]] = {}
     for tp in tx.state.hosted_by(broker):
@@ -103,7 +103,7 @@ def _load(tx: Transaction, cause: str, found: Mapping[str, Iterable[PartitionId]
 
 
 def load_again(tx: Transaction, tp: TopicPartition) -> None:
-    """Let a controller that still loads find a partition as a deposed one has created or assigned it meanwhile."""
+    """Let a controller that still loads find a partition that a deposed controller created or assigned meanwhile."""
     failover = load_in_flight(tx)
     if failover is not None:
         tx.events.undo_in(tp, failover.id)
@@ -117,7 +117,7 @@ def load_in_flight(tx: Transaction) -> Event | None:
 
 
 def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
-    """Abort in-flight events of the controller on this broker, because it never did their unwritten parts.
+    """Abort in-flight events of the controller on this broker. The controller never did their unwritten parts.
 
     The controller has one thread, which learns of the loss of /controller only after the events before it. Its next
     write ends in an exception. The published effects of an event that has begun stay. If the write is a removal
@@ -126,7 +126,8 @@ def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     header = tx.header
     events = _in_flight_of(tx, broker)
     header.former.forget_deposed()
-    # An event with an observed write, else the oldest. A controller that loads continues until its first write.
+    # The controller stopped in an event with an observed write, or else in the oldest. If it loads, it goes on until
+    # its first write.
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     fenced = header.profile.fences_writes
@@ -155,7 +156,7 @@ def abort_resumed_events(tx: Transaction, broker: BrokerId) -> None:
     resumed = [
         event for event in tx.events.open_events() if _is_resumed(tx.header, event) and event.controller == broker
     ]
-    _abort(tx, [event for event in resumed if event.writes_due])  # else it is done
+    _abort(tx, [event for event in resumed if event.writes_due])  # other events are done
 
 
 def _is_resumed(header: Header, event: Event) -> bool:
@@ -205,7 +206,7 @@ def _drop_actions(tx: Transaction, tp: TopicPartition, events: Collection[int]) 
 def start_machines(tx: Transaction, topics: list[tuple[str, Topic]], *, retries: bool = True) -> None:
     """Initialize the states of topics' replicas and partitions as loaded, and start both state machines.
 
-    `retries` elects leaders of all partitions that wait. Without it, only partitions with dead replicas get leaders.
+    With `retries` all waiting partitions get leaders, without `retries` only partitions with dead replicas.
     """
     brokers = frozenset(tx.header.brokers)
     online: dict[TopicPartition, tuple[BrokerId, ...]] = {}

@@ -14,7 +14,7 @@ from controller.model.mutable_state import MutableState
 from controller.model.topics import Topic
 from controller.transaction.transaction import Transaction
 
-# A topic that seemed to be there when the controller loaded may be one of its first notification.
+# A topic that the controller seems to have loaded may also be one that its first notification brought.
 _READS_OF_TOPICS: Final = (EventKind.TOPIC_CHANGE, EventKind.CONTROLLER_FAILOVER)
 
 
@@ -27,7 +27,7 @@ def note_unheeded(state: MutableState, name: str) -> None:
 
 
 def note_read(state: MutableState, names: Sequence[str]) -> None:
-    """Note which of all entries delete no topic. A complete read may have very many."""
+    """Note at once which entries delete no topic, because a complete read may have very many."""
     unheeded = [name for name in names if _deletes_nothing(state, name)]
     state.header.deletions.note_all_unheeded(unheeded, state.header.time_ms)
 

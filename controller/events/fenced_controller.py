@@ -1,12 +1,12 @@
 """Fenced controllers, which are deposed while their session lives and continue their event up to the first write.
 
-From 2.1 on. The loss of /controller is an event in the controller's queue, behind the event in hand, which can be the
-load of the cluster. The controller runs until its own write, unless its process was killed before, or hung. The epoch
-makes ZooKeeper refuse that write (Kafka's `KafkaZkClient.retryRequestsUntilConnected`). ZooKeeper keeps the session of
-a killed process, with its broker's znode, for the session timeout after its last sign of life. Kontrast therefore holds
-back the controller's actions until the session has outlived the loss by that timeout, is elected again, or is closed by
-its process. A session that expires earlier was silent since before the loss. Its process is not known to have done
-anything.
+They exist from 2.1 on. The loss of /controller is an event in the controller's queue, behind the event in hand, which
+can be the load of the cluster. The controller runs until its own write, unless its process was killed before, or hung.
+The epoch makes ZooKeeper refuse that write (Kafka's `KafkaZkClient.retryRequestsUntilConnected`). ZooKeeper keeps the
+session of a killed process, with its broker's znode, for the session timeout after its last sign of life. Kontrast
+therefore holds back the controller's actions until the session has outlived the loss by that timeout, is elected
+again, or is closed by its process. A session that expires earlier was silent since before the loss, so its process is
+not known to have done anything.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def hold_back(tx: Transaction) -> None:
 def acts(state: MutableState) -> bool:
     """Return whether a controller handles events.
 
-    It is the active one, or the deposed one whose session wrote this record. ZooKeeper refuses a deposed controller's
-    writes only after the next election.
+    It is the active controller, or the deposed controller whose session wrote this record. ZooKeeper refuses a deposed
+    controller's writes only after the next election.
     """
     former, author = state.header.former, state.record.author
     return state.header.acting or (former.deposed != NO_BROKER and author != 0 and author == former.deposed_session)
@@ -59,7 +59,7 @@ def acts(state: MutableState) -> bool:
 def _lives_on(state: MutableState) -> bool:
     """Return whether the deposed controller's session outlived its /controller, as far as is known now.
 
-    If only a live watch saw it, and its broker's znode is gone too, the session's end may have removed both.
+    If only a live watch saw the loss, and the broker's znode is gone too, the session's end may have removed both.
     """
     former = state.header.former
     return former.deposed_ms > 0 and (state.record.author != 0 or former.deposed in state.header.brokers)
@@ -68,7 +68,7 @@ def _lives_on(state: MutableState) -> bool:
 def _is_in_hand(header: Header, event: Event) -> bool:
     """Return whether a working controller had not reached the event's first write when it lost /controller.
 
-    A controller that would have written long since hangs. Its session ends before it does more.
+    A controller that should have written long ago hangs. Its session ends before it does more.
     """
     waited_ms = header.former.deposed_ms - event.time_ms
     if event.kind is EventKind.CONTROLLER_FAILOVER:
@@ -89,7 +89,7 @@ def session_ended(tx: Transaction, broker: BrokerId) -> None:
     header, record = tx.header, tx.state.record
     for fenced in header.former.fenced:
         if fenced.broker != broker or record.author not in (0, fenced.session):
-            continue  # where another session removed the znode, its own lives on
+            continue  # if another session removed the znode, the controller's own lives on
         if record.cxid > 0 or _outlived(header, fenced):
             _ran(tx, fenced, f"{record.path} at {record.zxid:#x}")
         else:
@@ -111,7 +111,7 @@ def judge_in_time(tx: Transaction) -> None:
 
 
 def give_up(tx: Transaction) -> None:
-    """Withdraw all actions held back, because the following events were not seen."""
+    """Withdraw all actions held back, because records that could prove them were not seen."""
     for fenced in tx.header.former.fenced:
         _conclude(tx, fenced, WITHDRAWN)
 
@@ -165,5 +165,5 @@ def _take_out(state: MutableState, event: Event, name: str) -> list[Done]:
 
 
 def _keep(state: MutableState, name: str, unproven: tuple[Done, ...]) -> None:
-    # Not by `put_topic`: no row, count or judgement of a partition depends on it.
+    # `put_topic` is not needed, because no row, count or judgement of a partition depends on unproven actions.
     state.topics.put(name, replace(state.topics[name], unproven=unproven))

@@ -1,4 +1,4 @@
-"""Znodes that Kafka cannot read: the row and the alert about each, and their memory until they are mended.
+"""Znodes that Kafka cannot read, with a row and an alert about each, remembered until they are mended.
 
 Settings that some release cannot parse are kept until their znode changes, because the cluster's release decides later
 whether a broker fails at them.
@@ -19,12 +19,12 @@ from controller.model.context import Header
 from controller.rules.setting_values import may_be_refused
 from controller.transaction.transaction import Transaction
 
-# A controller fails at the first one, so more are of no use. A broken tool may write very many.
+# A controller fails at the first flawed znode, so more are of no use. A broken tool may write very many.
 _REMEMBERED: Final = 100
 
 
 def refuse(tx: Transaction, record: Record, error: ZnodeError) -> None:
-    """Publish a znode that cannot be read, with what Kafka does with it. Its last good value stays in force."""
+    """Publish a znode that cannot be read, with the consequence in Kafka. Its last good value stays in force."""
     header, path = tx.header, record.path
     if len(header.flawed) < _REMEMBERED:
         header.flawed = {**header.flawed, path: error.flaw}

@@ -19,12 +19,12 @@ from controller.model.triggers import IsrNotification
 from controller.transaction.transaction import Transaction, send_update_metadata
 from wording.sentences import counted
 
-# More notifications wait only where no controller reads them.
+# More notifications wait only if no controller reads them.
 _NOTIFICATIONS_KEPT: Final = 1_000
 
-# The controller removes a notification 3 to 20 ms after it was written, and in one go those that waited for a busy
-# controller or a new one. In 179 recorded reads all that waited longer than a second were read at once, and those that
-# waited up to 41 ms were not.
+# The controller removes a notification 3 to 20 ms after it was written. Notifications that waited for a busy or a new
+# controller are read together. In 179 recorded reads these had waited for more than a second, and notifications that
+# had waited up to 41 ms were read alone.
 _READ_TOGETHER_MS: Final = 500
 
 

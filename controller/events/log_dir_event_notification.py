@@ -1,7 +1,7 @@
 """Failures of log directories whose broker stays live (Kafka's LogDirEventNotification).
 
-As in Kafka 3.9, the controller sends the broker LeaderAndIsr for all its replicas, and takes those offline that the
-response reports as failed. ZooKeeper never shows the response. Each write that only the failure explains shows one
+As in Kafka 3.9, the controller sends the broker LeaderAndIsr for all its replicas, and takes offline the replicas that
+the response reports as failed. ZooKeeper never shows the response. Each write that only the failure explains shows one
 replica.
 """
 
@@ -24,7 +24,7 @@ from controller.transaction.transaction import Transaction
 
 
 def reported(tx: Transaction, broker: BrokerId) -> None:
-    """Handle a broker's report of a failed log directory. The controller probes all its replicas."""
+    """Handle a broker's report of a failed log directory. The controller probes all replicas of the broker."""
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     cause = f"broker {broker} reported a failed log directory"

@@ -45,9 +45,9 @@ def enter(header: Header, phase: MigrationPhase) -> None:
 
 
 # The dual write writes /migration every 483 ms (the median of 908 gaps), whatever the cluster's size. The longest gap
-# that ended by itself was 5.0 s, a pause of ZooKeeper. The death of a KRaft leader caused one of 3.8 s. Between two
-# writes KRaft may write a topic with thousands of partitions, in 1.5 ms each. Writes of states are therefore signs of
-# life, too.
+# that ended by itself was 5.0 s, a pause of ZooKeeper. The death of a KRaft leader caused a gap of 3.8 s. Between two
+# writes KRaft may write a topic with thousands of partitions, in 1.5 ms each, so writes of states are signs of life,
+# too.
 SILENT_AFTER_MS: Final = 10_000
 
 # 99 % of the gaps were shorter than 592 ms, a restarted leader's was 1.0 s. On the way back the epoch is raised after
@@ -82,9 +82,9 @@ def znode_written(state: MutableState, znode: MigrationZnode, record: Record) ->
 
 
 def _is_edit(header: Header, znode: MigrationZnode, before: int) -> bool:
-    """Return whether this is no KRaft controller's write.
+    """Return whether /migration was written by someone other than a KRaft controller.
 
-    It has an older leader's epoch, or an offset that goes back under the same leader.
+    Such a write has an older leader's epoch, or an offset that goes back under the same leader.
     """
     if not header.migration.led_by_kraft:
         return False
@@ -109,7 +109,7 @@ def _written_without_controller(state: MutableState, znode: MigrationZnode) -> N
 
 
 def epoch_written(state: MutableState) -> None:
-    """Note a write of /controller_epoch while KRaft writes. Each dual write checks its version, and fails from now on.
+    """Note a write of /controller_epoch while KRaft writes. Each dual write checks its version, so now all fail.
 
     A claim writes the znode too. The transaction identifies the newest claim, and the next claim clears this note. A
     write after the end of the pulse broke no dual write.
@@ -152,7 +152,7 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
 
 
 def broker_claimed(tx: Transaction) -> None:
-    """Handle the takeover by a broker. It knows registered brokers only, and obeys the requests in /admin."""
+    """Handle the takeover by a broker, which knows registered brokers only, and obeys the requests in /admin."""
     header, migration = tx.header, tx.header.migration
     if not migration.seen:
         return
@@ -160,9 +160,9 @@ def broker_claimed(tx: Transaction) -> None:
         for broker in header.in_kraft_mode:
             _leaves(tx, broker)
         migration.made = migration.configured = SomeTopics()
-        occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # no KRaft leader is next that would undo it
+        occurrences.forget(header, kinds.WRITTEN_PAST_KRAFT)  # because no KRaft leader will undo them any more
         follow(header, PhaseEvidence.BROKER_CLAIMED)
-        if not migration.exists:  # deleted before /controller, so this claim completes the way back
+        if not migration.exists:  # /migration was deleted before /controller, so this claim completes the rollback
             follow(header, PhaseEvidence.ZNODE_DELETED)
         for name in migration.deletions_asked:
             topic = tx.state.topic(name)
@@ -173,13 +173,13 @@ def broker_claimed(tx: Transaction) -> None:
 
 
 def adopt(tx: Transaction) -> None:
-    """Take the phase that a complete read found, at its end."""
+    """Take the phase that a complete read found, at the end of the read."""
     header, migration = tx.header, tx.header.migration
     if not migration.seen:
         return
     migration.partitions_by_epoch = count_state_epochs(tx.state.topics)
     migration.pulse_ms = header.time_ms if migration.exists else 0
-    migration.alive_ms = header.time_ms  # from now on its silence is counted
+    migration.alive_ms = header.time_ms  # KRaft's silence counts from now on
     if header.kraft_owns_controller:
         _infer_leaders(tx)
     elif header.controller != NO_BROKER:
@@ -195,7 +195,7 @@ def _found_phase(header: Header) -> MigrationPhase:
     if header.kraft_owns_controller:
         if migration.offset <= 0:
             return MigrationPhase.CLAIMED
-        if epoch_raised(header):  # no dual write has succeeded since
+        if epoch_raised(header):  # no dual write has succeeded since the epoch was raised
             return MigrationPhase.SILENT
         registered = len(header.brokers) > len(header.in_kraft_mode)
         return MigrationPhase.HYBRID if registered else MigrationPhase.DUAL_WRITE
@@ -230,10 +230,10 @@ def brokers_changed(header: Header) -> None:
 
 
 def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | None, written: LeaderAndIsr) -> None:
-    """Infer from a state that KRaft wrote which brokers live in KRaft mode, and which one no longer does.
+    """Infer from a state that KRaft wrote which brokers live in KRaft mode, and which broker no longer does.
 
-    One that joins an ISR or becomes leader lives. One that loses its last leadership has left, unless it stays in sync
-    under another leader.
+    A broker that joins an ISR or becomes leader lives. A broker that loses its last leadership has left, unless it
+    stays in sync under another leader.
     """
     header = tx.header
     was_in_sync = before.isr if before is not None else ()
@@ -253,7 +253,7 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
 def _lives(tx: Transaction, broker: BrokerId) -> None:
     header = tx.header
     departure = header.departures.last.get(broker)
-    # It returns in KRaft mode with its last registered listeners, because a broker's other settings stay.
+    # The broker returns in KRaft mode with its last registered listeners, because its other settings stay.
     was = departure.was if departure is not None else None
     lives = (
         Broker(BrokerEpoch(-1), 0, header.time_ms, inferred=True)
@@ -287,7 +287,7 @@ def judge_pulse(header: Header) -> None:
 def topic_created(state: MutableState, name: str, *, has_id: bool) -> None:
     """Note a new topic that the next sync would delete.
 
-    It was created after a rollback, or by another client than KRaft.
+    Such a topic was created after a rollback, or past KRaft by another client.
     """
     migration = state.header.migration
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0:
@@ -312,7 +312,7 @@ def topic_deleted(state: MutableState, name: str, *, asked: bool) -> None:
 def settings_written(state: MutableState, topic: str) -> None:
     """Note topic settings that the next sync would set back, written after a rollback or past KRaft.
 
-    While KRaft leads this requires the author, whom only ZooKeeper's log shows.
+    While KRaft leads, the author of the write must be known, which only ZooKeeper's log shows.
     """
     migration, known = state.header.migration, state.topic(topic)
     if migration.phase is MigrationPhase.ROLLED_BACK and migration.offset > 0 and state.header.phase is FOLLOWING:

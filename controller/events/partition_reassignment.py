@@ -33,7 +33,7 @@ _ON_THE_WAY_OUT = (
     ReplicaState.DELETION_SUCCESSFUL,
     ReplicaState.NON_EXISTENT,
 )
-_REFUSES_FURTHER_FIELDS: Final = (2, 0)  # by Jackson's data binding
+_REFUSES_FURTHER_FIELDS: Final = (2, 0)  # the first release that does, by Jackson's data binding
 
 
 class _OldEntry(ReassignmentEntry, frozen=True, forbid_unknown_fields=False):
@@ -41,7 +41,7 @@ class _OldEntry(ReassignmentEntry, frozen=True, forbid_unknown_fields=False):
 
 
 class _OldZnode(ZnodeContent, frozen=True):
-    """The request as Kafka reads it up to 1.1."""
+    """Request in /admin/reassign_partitions, as Kafka reads it up to 1.1."""
 
     partitions: tuple[_OldEntry, ...]
 
@@ -67,7 +67,7 @@ def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_n
 def znode_removed(tx: Transaction) -> None:
     """Handle the removal of /admin/reassign_partitions by the controller, which has finished, or by hand.
 
-    From 2.4 on the controller watches for the next one only if it removed this one itself.
+    From 2.4 on the controller watches for the next request only if it removed this request itself.
     """
     header = tx.header
     entries = header.triggers.reassign
@@ -101,9 +101,9 @@ def _forget_unread(tx: Transaction) -> None:
 
 
 def _drop_asked_twice(tx: Transaction, entries: Sequence[ReassignmentEntry]) -> None:
-    """Drop reassignments that the controller removes from the znode unfinished, for it has the target already.
+    """Drop reassignments that the controller removes from the znode unfinished, because it has their target already.
 
-    A failover took them up, and the controller's watch did so again. Up to 2.3 the second request ends the first.
+    A failover took them up, and then the controller's watch. Up to 2.3 the second request ends the first.
     """
     for entry in entries:
         tp = TopicPartition(entry.topic, entry.partition)
@@ -135,7 +135,7 @@ def adopt(tx: Transaction) -> None:
     if not header.acting:
         return
     if header.profile.reassigns_in_topic_znode:
-        for tp in tx.state.every(lambda partition: partition.reassigning):  # without an index, which is made at the end
+        for tp in tx.state.every(lambda partition: partition.reassigning):  # the index is made only at the end
             found = tx.state.topics[tp.topic].partitions[tp.partition]
             if found.zk_state is not None and isr_reaches_target(found, found.zk_state):
                 tx.events.begin(
@@ -235,7 +235,7 @@ def run(tx: Transaction, tp: TopicPartition, assignment: ReplicaAssignment) -> N
 
 
 def _remember(state: MutableState, tp: TopicPartition, partition: Partition, assignment: ReplicaAssignment) -> None:
-    """Change the assignment in the controller's memory. The topic's znode keeps the old one until a write."""
+    """Change the assignment in the controller's memory. The topic's znode keeps the old assignment until a write."""
     zk_assignment = partition.zk_assignment or partition.assignment
     pending = (*partition.pending_assignments, assignment)
     state.put_partition(
@@ -262,7 +262,7 @@ def take_back_waiting(tx: Transaction, tp: TopicPartition) -> None:
 
 
 def resume_completed_by(tx: Transaction, event: Event) -> None:
-    """Let reassignments go on that an event completes which is about to be taken back."""
+    """Let reassignments go on that `event` would complete, because the event is about to be taken back."""
     for tp in tx.certainty.waiting(event):
         partition = tx.state.topics[tp.topic].partitions[tp.partition]
         if partition.pending_assignments and any(_completes(partition, event, action) for action in partition.queue):

@@ -1,7 +1,7 @@
 """Elections requested by an operator, and the automatic rebalance (Kafka's ReplicaLeaderElection).
 
-As Kafka 3.9's `processReplicaLeaderElection`. Kontrast predicts a request by znode. A request by the API and the
-automatic rebalance show only in their writes.
+The source is Kafka 3.9's `processReplicaLeaderElection`. Kontrast predicts a request by znode. A request by the API and
+the automatic rebalance show only in their writes.
 """
 
 from __future__ import annotations
@@ -97,7 +97,8 @@ def _leads_already(state: MutableState, tp: TopicPartition) -> bool:
 def _is_rebalancing(state: MutableState, tp: TopicPartition) -> bool:
     """Return whether the automatic rebalance is moving leaders back to the partition's preferred broker.
 
-    It begins once more than the configured share of the broker's partitions has another leader, and then elects all.
+    The rebalance begins once more than the configured share of the broker's partitions has another leader. Then it
+    elects the broker for all these partitions.
     """
     header, partition = state.header, state.partition(tp)
     if partition is None or not partition.replicas or not header.settings.auto_leader_rebalance_enable:

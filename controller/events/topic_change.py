@@ -1,7 +1,7 @@
 """Creation, expansion, configuration and removal of topics (Kafka's TopicChange and PartitionModifications).
 
-As Kafka 3.9's `processTopicChange` and `processPartitionModifications`, with the topic settings that the controller's
-choices depend on.
+The source is Kafka 3.9's `processTopicChange` and `processPartitionModifications`. The settings are those that the
+controller's choices depend on.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     is_notified = tx.header.acting and not is_loading
     refused: dict[PartitionId, ReplicaAssignment] = {}
     if topic.queued_for_deletion and is_notified:
-        # The controller leaves them out, and from 2.0 on restores the znode. A later controller that finds them loads
-        # them.
+        # The controller leaves added partitions out, and from 2.0 on restores the znode. A later controller that finds
+        # them in the znode loads them.
         refused, added = {number: assignment_in(znode, number) for number in added}, []
     before = _without_unread(tx, name, before, znode)
     # A reassignment that the znode shows follows the creation (`topic_assignment`).
@@ -65,7 +65,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
 
 
 def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
-    """Return the content of a topic's znode, and note what it lost. Raise ZnodeError.
+    """Return the content of a topic's znode, and note its damage. Raise ZnodeError.
 
     The present controller keeps a topic as it was if its znode cannot be loaded.
     """
@@ -81,9 +81,9 @@ def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
 
 
 def _note_damage(tx: Transaction, name: str, znode: TopicZnode, *, is_new: bool) -> None:
-    """Note whether a topic's znode lost or changed the id that its replicas have on disk, or has it back.
+    """Note whether a topic's znode lost or changed the id that its replicas have on disk, or got it back.
 
-    A znode of version 0 is that of a new topic, although its predecessor's removal may not have been seen.
+    A znode of version 0 belongs to a new topic, even if the removal of an earlier topic of this name was not seen.
     """
     topic, damaged = tx.state.topic(name), tx.header.damaged
     known = topic.topic_id if topic is not None and topic.exists and not is_new else None
@@ -116,7 +116,7 @@ def _is_unread(tx: Transaction, partition: Partition) -> bool:
 
 
 def _unknown_broker(header: Header, event: Event, partitions: Mapping[PartitionId, Partition]) -> UnknownBroker | None:
-    """Return a broker with replicas of a new topic that the controller may not know of yet.
+    """Return a broker with replicas of a new topic, of which the controller may not know yet.
 
     A failover reads the brokers before the topics. A later BrokerChange handles brokers that register in between.
     """
@@ -132,9 +132,9 @@ def _note_risks(state: MutableState, name: str, partitions: Mapping[PartitionId,
         occurrences.note(state, kinds.TOPIC_WITH_ONE_REPLICA, cause, about=name)
     offline = {broker for partition in partitions.values() for broker in partition.replicas} - set(state.header.brokers)
     if offline:
-        are = plural(len(offline), "is", "are")
+        were = plural(len(offline), "was", "were")
         brokers = listed(offline)
-        cause = f"{name} was created with replicas on {brokers}, which {are} not live: it starts with fewer replicas"
+        cause = f"{name} was created with replicas on {brokers}, which {were} not live: it started with fewer replicas"
         occurrences.note(state, kinds.TOPIC_WITH_DEAD_REPLICA, cause, about=name)
 
 
@@ -167,7 +167,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
 
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
-    """Apply a topic's settings, which may come before the topic itself where a tool creates it."""
+    """Apply a topic's settings, which may come before the topic itself if a tool creates it."""
     flawed_znodes.note_unparsable(tx.header, f"/config/topics/{name}", znode.config)
     topic = tx.state.topic(name) or Topic(exists=False)
     settings = replace(
@@ -224,6 +224,6 @@ def _loaded(topic: Topic, znode: TopicZnode, number: PartitionId) -> Partition:
     assignment, before = assignment_in(znode, number), topic.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
-    # The partition's problem stays, so that a lasting one keeps its beginning. Its state follows in the read.
+    # The partition's problem stays, so that a lasting problem keeps its beginning. The state follows in the read.
     unread = replace(before, zk_state=None, queue=(), zk_assignment=None, pending_assignments=())
     return unread.with_assignment(assignment)

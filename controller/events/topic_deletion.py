@@ -1,6 +1,7 @@
 """Deletion of topics, which waits for offline brokers between the request and the removal of replicas.
 
-As Kafka 3.9's `TopicDeletionManager`. StopReplica responses are never seen, but the controller's next writes show them.
+The source is Kafka 3.9's `TopicDeletionManager`. StopReplica responses are never seen, but the controller's next writes
+show them.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.certainty import Certainty
 from controller.transaction.transaction import RequestBatch, Transaction
 
-ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference where no write shows the responses
+ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference for responses that no write shows
 _TIME_SINCE_ASKED = "the time since StopReplica was sent"
 _INELIGIBLE, _ANSWER = ReplicaState.DELETION_INELIGIBLE, EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED
 
@@ -35,7 +36,7 @@ def deletion_asked(tx: Transaction, name: str) -> None:
     if tx.header.led_by_kraft:
         waiting = tx.header.migration.deletions_asked
         tx.header.migration.deletions_asked = tuple(dict.fromkeys((*waiting, name)))
-        return  # KRaft does not look there, but the next ZooKeeper controller does
+        return  # KRaft does not read the entry, but the next ZooKeeper controller does
     topic = tx.state.topic(name)
     if topic is not None and topic.request_removed:
         tx.state.put_topic(name, replace(topic, request_removed=False))
@@ -124,7 +125,7 @@ def resume_all(tx: Transaction) -> None:
 def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
     """Make replicas of queued topics ineligible whose broker failed (Kafka 3.9 `failReplicaDeletion`).
 
-    A broker that fails before it answered StopReplica was silent already when it was sent.
+    A broker that fails before it answered a StopReplica was already silent when the request was sent.
     """
     for name in dict.fromkeys(replica.tp.topic for replica in replicas):
         failed = [replica for replica in replicas if replica.tp.topic == name]
@@ -138,7 +139,7 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
 
 
 def failed_unanswered(tx: Transaction, broker: BrokerId, since_ms: int) -> None:
-    """Handle the failure of a broker that has answered no StopReplica since this time, though it seemed so."""
+    """Handle the failure of a broker that has answered no StopReplica since this time, contrary to the assumption."""
     failed: list[Replica] = []
     for name, topic in _queued_on(tx.state, broker):
         if topic.asked_ms >= since_ms:
@@ -174,12 +175,12 @@ def completed(tx: Transaction, name: str) -> None:
     topic = tx.state.topic(name)
     if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
         return
-    # No release removes a deleted topic from the list of ineligible ones.
+    # No release removes a deleted topic from the list of ineligible topics.
     if topic.ineligible:
         tx.header.deletions.leave_ineligible(name)
     tx.certainty.make_certain(name)
     event = tx.events.begin(_ANSWER, f"all brokers deleted their replicas of topic {name}")
-    event.begun = True  # the topic's znodes go only after it
+    event.begun = True  # the topic's znodes go only after this event
     tx.state.note_at_work(*_receivers_of_deletion(tx, name))
     answered(tx, name, tx.header.brokers)
     _delete_the_rest(tx, name)
@@ -214,7 +215,7 @@ def start(tx: Transaction, name: str) -> None:
         return
     if not topic.deletion_started and tx.header.profile.retires_partitions_at_deletion_start:
         _retire_partitions(tx, name)
-    # With the leader that marks a deletion, so that brokers stop serving the topic.
+    # UpdateMetadata has the leader that marks a deletion, so that brokers stop serving the topic.
     batch = RequestBatch(tx)
     for number in topic.partitions:
         batch.update_metadata(TopicPartition(name, number))
@@ -243,15 +244,15 @@ def written_before_asking(state: MutableState, name: str) -> None:
     """Restart the time for responses. The controller sends StopReplica only after this write of the topic's state."""
     topic = state.topic(name)
     if topic is not None and topic.deletion_started:
-        # Not `put_topic`: no partition's health depends on that time.
+        # `put_topic` is not needed, because no partition's health depends on that time.
         state.topics.put(name, replace(topic, asked_ms=state.header.time_ms))
 
 
 def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     """Judge whether the live brokers have deleted their replicas, for deletions that an offline replica holds up.
 
-    It is certain once silent brokers would have lost their sessions. If another event begins before that (`soon`), the
-    usual response time decides.
+    The answer is certain once silent brokers would have lost their sessions. If another event begins before that
+    (`soon`), the usual response time decides.
     """
     for name in list(tx.header.deletions.halted):
         topic = tx.state.topic(name)
@@ -299,7 +300,7 @@ def _had_time_to_answer(header: Header, topic: Topic, *, soon: bool) -> frozense
         return frozenset()
     if waited_ms > header.settings.zookeeper_session_timeout_ms:
         return frozenset(header.brokers)
-    # Where one broker was silent another may be, but hardly one that has kept its session for half the timeout since.
+    # If one broker was silent, another may be too, but hardly one that has kept its session for half the timeout since.
     likely_ms = header.settings.zookeeper_session_timeout_ms // 2 if topic.doubtful_ms else timing.ANSWER.ms
     if not soon or waited_ms <= likely_ms:
         return frozenset()
@@ -314,7 +315,7 @@ def _has_likely_answered(header: Header, broker: BrokerId, asked_ms: int) -> boo
 
 
 def halted_answered(tx: Transaction, name: str) -> None:
-    """Handle the last response for a topic that offline replicas hold up, and retry these."""
+    """Handle the last response for a topic that offline replicas hold up, and retry these replicas."""
     header = tx.header
     header.deletions.go_on(name)
     topic = tx.state.topic(name)
@@ -322,7 +323,7 @@ def halted_answered(tx: Transaction, name: str) -> None:
         return
     tx.events.begin(_ANSWER, f"the live brokers deleted their replicas of topic {name}")
     answered(tx, name, header.brokers)
-    if topic.doubtful_ms > timing.ANSWER.ms:  # they had answered before the failure that held it up, which retried it
+    if topic.doubtful_ms > timing.ANSWER.ms:  # brokers had answered before the failure, which then retried the deletion
         tx.events.begin(EventKind.BROKER_CHANGE, f"the deletion of topic {name} waits for a broker that left")
     _start_again(tx, name)
 
@@ -336,7 +337,7 @@ def _retry(tx: Transaction, name: str, *, judged: bool = False) -> None:
 
 
 def _start_again(tx: Transaction, name: str) -> None:
-    """Retry a deletion without pending responses. Held-up replicas become offline again, and live ones are deleted."""
+    """Retry a deletion without pending responses. Held-up replicas become offline, and live replicas are deleted."""
     halted = _in_state(tx, name, _INELIGIBLE)
     if halted:
         replica_machine.enter_state(tx, halted, ReplicaState.OFFLINE)

@@ -42,7 +42,7 @@ def keep_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     if header.profile.fences_writes or broker not in header.brokers or broker == header.controller:
         return
     own = [event for event in tx.events.open_events() if event.epoch == header.term.epoch]
-    # One that still loads resigns right after that, whatever came meanwhile.
+    # A controller that still loads resigns right after its load, whatever came meanwhile.
     loading = [event for event in own if event.kind is EventKind.CONTROLLER_FAILOVER]
     kept = [event for event in loading or own if _waits(own[0]) or event.inferred_by != ANSWERED_IN_TIME]
     events = {event.id: replace(event, due=list(event.due)).stored() for event in kept}  # the events are aborted
@@ -60,12 +60,12 @@ def _waits(event: Event) -> bool:
 
 
 def forget(header: Header, broker: BrokerId) -> None:
-    """Forget a deposed controller whose broker left, or that has worked off its events. It does not resume them."""
+    """Forget a deposed controller that will not resume its events, because its broker left or the events are done."""
     header.former.forget_unfenced(broker)
 
 
 def work_off_in_time(tx: Transaction) -> None:
-    """Work off the events of deposed controllers after their longest wait. They have noticed their loss by then."""
+    """Work off the events of deposed controllers after their longest wait. By then they have noticed the loss."""
     for deposed in tx.header.former.unfenced.values():
         if tx.header.has_passed(timing.LONGEST_WAIT, deposed.since_ms):
             work_off(tx, deposed.broker)
@@ -75,7 +75,7 @@ def work_off(tx: Transaction, broker: BrokerId) -> None:
     """Work off the events of a deposed controller that lives on. It has resumed them without a write.
 
     It waited for a failed broker's connection to close. If a newer controller has written all states that it would
-    write, no write shows its actions. A due write would have come. Its events then remain unknown.
+    write, no write shows its actions. If a write of its own was due and did not come, its events remain unknown.
     """
     deposed = tx.header.former.unfenced.get(broker)
     if deposed is None:
@@ -107,7 +107,7 @@ def resume_author(tx: Transaction) -> None:
 
 
 def goes_on(tx: Transaction) -> bool:
-    """Return whether the record's session is that of a deposed controller that has resumed its events."""
+    """Return whether the record's session belongs to a deposed controller that has resumed its events."""
     epoch = tx.header.term.epoch
     return any(event.epoch < epoch and _is_author(tx.state, event.controller) for event in tx.events.open_events())
 
@@ -127,7 +127,7 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
     in_hand = next(iter(unfenced.events))
     for event in unfenced.events.values():
         if event.kind == _REASSIGNMENT and not tx.header.triggers.reassign and event.id != in_hand:
-            continue  # it reads the znode only now, and the znode is gone
+            continue  # the controller reads the znode only now, when it is gone
         with tx.events.inferring(rule):
             resumed = tx.events.begin(event.kind, event.cause) if rule else tx.events.begin_again(event)
         events.append(resumed)
@@ -153,9 +153,10 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
 
 
 def _put_first(state: MutableState, tp: TopicPartition, resumed: Collection[int]) -> None:
-    """Put the actions of resumed events before those of a new controller that takes over meanwhile.
+    """Put the actions of resumed events before the actions of a new controller that takes over meanwhile.
 
-    The new controller had read the state before that write. Until its own first write it sends the earlier state.
+    The new controller had read the state before the resumed write. Until its own first write it sends that earlier
+    state.
     """
     partition = state.partition(tp)
     if partition is None or not any(action.event in resumed for action in partition.queue):
@@ -204,7 +205,7 @@ def _as_read_now(
         return
     for action in actions:
         after = action.apply(value, epoch) if isinstance(action, Write) else value
-        if after is not None:  # else a leader has written it already
+        if after is not None:  # otherwise a leader has already written the change
             value = after
             yield action
 

@@ -1,7 +1,7 @@
 """Deferral of events that the controller handles later than ZooKeeper showed them.
 
-They are taken back, the event that came first runs, and they run again after it. The controller has one thread. An
-event without a write so far comes as a whole after an event that writes now.
+Deferred events are taken back, and run again after the event that turned out to come first. The controller has one
+thread, so an event without a write so far comes as a whole after an event that writes now.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def deferrable(tx: Transaction) -> list[int]:
 
     A later event that stays in its place must not depend on an event that runs again after it.
     """
-    registered = set(tx.header.brokers)  # right after the event
+    registered = set(tx.header.brokers)  # the brokers that are registered right after the event
     stays, later = set[int](), set[int]()  # brokers of later events that stay in their place, and of all later events
     found: list[int] = []
     for event in reversed(tx.events.open_events()):
@@ -50,7 +50,7 @@ def _waits_as_a_whole(event: Event) -> bool:
 
 
 def _is_built_upon(tx: Transaction, event: Event, deferred: Collection[int]) -> bool:
-    """Return whether an event that stays has planned to change a partition that this one changes before."""
+    """Return whether an event that stays has planned to change a partition that this event changes before."""
     for tp in tx.certainty.waiting(event):
         is_behind = False
         for action in tx.state.topics[tp.topic].partitions[tp.partition].queue:

@@ -11,7 +11,7 @@ from controller.model.topics import Partition
 
 
 def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Note a written state that is illegal or a deposed controller's, and count the changes that were missed."""
+    """Note a written state that is illegal or that a deposed controller wrote, and count missed changes."""
     before = partition.zk_state
     flaw = _flaw(before, written)
     if flaw is not None:
@@ -21,7 +21,7 @@ def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, wr
         return
     missed = written.partition_epoch - before.partition_epoch - 1
     if missed > 0:
-        # This raises no alert, because the newest state is known.
+        # Missed changes raise no alert, because the newest state is known.
         state.count(state.happened.divergences, "missed_changes", missed)
     if written.leader_epoch > before.leader_epoch and _is_of_deposed(state, written):
         late, present = written.controller_epoch, state.header.controller_epoch
@@ -31,7 +31,7 @@ def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, wr
 
 
 def note_unexplained(state: MutableState, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Note an unexplained written state, with the predicted one, if any."""
+    """Note an unexplained written state, with the predicted state, if any."""
     predicted = partition.value(state.header.controller_epoch) if partition.write_due else None
     if predicted is None:
         kind = kinds.UNEXPLAINED_WRITE

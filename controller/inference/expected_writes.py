@@ -1,7 +1,7 @@
 """Matching of written states with expected writes.
 
-A written state may be the result of several expected writes, of one out of order, or of one after ISR changes that were
-never read. A state that no expected write gives is left to `partition_state`.
+A written state may be the result of several expected writes, of one write out of order, or of a write after ISR changes
+that were never read. A state that no expected write gives is left to `partition_state`.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ def match_expected_write(tx: Transaction, tp: TopicPartition, written: LeaderAnd
 
 
 def match_under(tx: Transaction, rule: str, tp: TopicPartition, written: LeaderAndIsr, infer: _Inference) -> bool:
-    """Take an inference that makes the written state an expected one, with all its consequences.
+    """Take an inference, with all its consequences, if it makes the written state an expected state.
 
-    Return False if it does not.
+    Return False if the written state stays unexpected.
     """
     trial = tx.fork()
     with trial.events.inferring(rule):
@@ -89,11 +89,11 @@ def _candidates(
 ) -> Iterator[tuple[Write, ...]]:
     """Yield the sequences of writes that give the written state, the likeliest first."""
     epoch = written.controller_epoch
-    # Values that were overwritten before they were read leave one write for several, a prefix.
+    # If values were overwritten before they were read, the state is the result of the first few writes together.
     for end in range(1, len(writes) + 1):
         if _gives(writes[:end], zk_state, written):
             yield writes[:end]
-    # A batch's removals come in the order of the controller's hash maps, such as one alone, or some in another order.
+    # A batch's removals come in the order of the controller's hash maps, so one comes alone, or several in any order.
     yield from ((write,) for write in writes[1:] if _gives((write,), zk_state, written))
     removals = [write for write in writes if isinstance(write, RemoveFromIsr)][:_PERMUTED_REMOVALS]
     for size in range(2, len(removals) + 1):
@@ -114,7 +114,7 @@ def _candidates(
 
 
 def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: LeaderAndIsr) -> bool:
-    """Return whether the writes give the written state, and the last one is needed for it."""
+    """Return whether the writes give the written state, and the last write is needed for the result."""
     value = before
     for write in writes[:-1]:
         value = write.apply(value, written.controller_epoch) or value
@@ -125,7 +125,7 @@ def _gives(writes: tuple[Write, ...], before: LeaderAndIsr | None, written: Lead
 def _cached_after(tx: Transaction, partition: Partition, last: Write) -> LeaderAndIsr | None:
     """Return the controller's cached state after a write.
 
-    Up to 2.3 an increment of the leader epoch alone did not reach it.
+    Up to 2.3 an increment of the leader epoch alone did not change the cached state.
     """
     if tx.events.open_event(last.event).epoch < tx.header.controller_epoch:
         return partition.cached or partition.zk_state  # a deposed controller wrote
@@ -139,12 +139,12 @@ def _cached_after(tx: Transaction, partition: Partition, last: Write) -> LeaderA
 def _settle(
     tx: Transaction, tp: TopicPartition, partition: Partition, done: tuple[Write, ...], written: LeaderAndIsr
 ) -> tuple[AnyAction, ...]:
-    """Return the queue without the settled writes. Actions between them keep the state after the write before them."""
+    """Return the queue without the settled writes. Actions between two writes keep the state after the first."""
     for write in done:
         tx.events.settle(write, seen=True)
         event = tx.events.open_event(write.event)
         if isinstance(write, Create) and event.may_not_know in write.isr:
-            event.detail = None  # the controller knows it
+            event.detail = None  # the controller knows the broker
         if isinstance(write, RemoveFromIsr) and event.epoch == tx.header.term.epoch:
             tx.header.term.note_removal()
     value = partition.zk_state
@@ -170,8 +170,8 @@ def _with_last_removal_sent(
 ) -> tuple[AnyAction, ...]:
     """Return the queue after a removal.
 
-    If brokers failed together, the last one is sent the state before its own removal. All brokers but the departed one
-    are sent the state after a removal, and a later removal replaces an earlier one's entry.
+    A removal's state is sent to all brokers but the departed broker, and replaces the entry of an earlier removal. So
+    if brokers failed together, the last of these is sent the state before its own removal.
     """
     if not isinstance(last, RemoveFromIsr) or any(
         isinstance(action, RemoveFromIsr) and action.event == last.event for action in queue
@@ -273,7 +273,7 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[BrokerId] = ()
 
 def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: int) -> None:
     if tx.events.open_event(event_id).epoch < tx.header.term.epoch:
-        return  # a deposed controller's write, which a newer one has replaced, or will
+        return  # a deposed controller's write, which a newer controller has replaced or will replace
     sentence = tx.events.open_event(event_id).sentence
     cause = f"the controller never wrote the state of {tp} but finished later events. It was due for {sentence}"
     occurrences.note(tx.state, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)

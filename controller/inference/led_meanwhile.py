@@ -1,7 +1,7 @@
 """Partitions that count as Offline although ZooKeeper names a live leader.
 
-The controller never took them offline. Their broker was back before it was missed, or the controller loaded the
-cluster after another one had elected the leader.
+The controller never took these partitions offline. Their broker was back before it was missed, or the controller loaded
+the cluster after another controller had elected the leader.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ RULE: Final = "never-missed"
 def count_as_online_after(tx: Transaction, event: Event, tps: Iterable[TopicPartition]) -> None:
     """Let the partitions be Online again that a live broker leads, after the event's writes were given up.
 
-    A failover has published no move to Offline, because the state is what the new controller loaded. So none is taken
-    back (`PartitionStateMachine.initializePartitionState`).
+    A failover has published no change to Offline, because the new controller loaded the partition as Offline. So none
+    is taken back (`PartitionStateMachine.initializePartitionState`).
     """
     if event.kind is not EventKind.CONTROLLER_FAILOVER:
         count_as_online(tx, tps)

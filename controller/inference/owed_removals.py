@@ -19,7 +19,8 @@ from controller.rules import timing
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 
-# Events in which live replicas, too, leave ISRs, after other writes. (A topic's deletion may be held up in memory.)
+# Events in which also live replicas leave ISRs, after other writes. A topic's deletion does so too, but it may be held
+# up in the controller's memory.
 _REASSIGNMENTS: Final = (
     EventKind.ZK_PARTITION_REASSIGNMENT,
     EventKind.API_PARTITION_REASSIGNMENT,

@@ -45,7 +45,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if before == written:
         return
     if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
-        # The controller never elects a broker that is shutting down, so this one no longer is.
+        # The controller never elects a broker that is shutting down, so this broker no longer is.
         tx.header.shutdowns.end((written.leader,))
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, replace(partition, zk_state=written))
@@ -54,7 +54,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
 
 
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    """Compare a written state with the expected ones, and count how it is explained."""
+    """Compare a written state with the expected states, and count how the write is explained."""
     before = partition.zk_state
     divergences.note_flaws(tx.state, tp, partition, written)
     if tx.header.led_by_kraft:
@@ -68,7 +68,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         topic_assignment.adopt_zk_assignment(tx, tp, partition, written)
         tx.state.count_write(explained=False)
     elif before is not None and before.leader_epoch == written.leader_epoch and before.leader == written.leader:
-        change_isr(tx, tp, partition, written)  # each write of the controller makes the leader epoch grow
+        change_isr(tx, tp, partition, written)  # because a write of the controller would have raised the leader epoch
     elif not tx.events.is_idle and (shows_both_read(tx, tp, written) or shows_failure_read(tx, tp, written)):
         topic_deletion.written_before_asking(tx.state, tp.topic)
     elif not tx.events.is_idle and match_expected_write(tx, tp, written):
@@ -83,9 +83,9 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
 
 
 def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
-    """Return whether the topic's znode shows a reassignment, not an edit, whose beginning was not read.
+    """Return whether the topic's znode shows a reassignment whose beginning was not read, and not an edit.
 
-    Only after a reassignment the ISR is the assignment in the znode.
+    Only after a reassignment the ISR equals the assignment in the znode.
     """
     before, assigned = partition.zk_state, partition.zk_assignment
     if (

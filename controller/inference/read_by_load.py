@@ -1,9 +1,9 @@
 """Broker failure that a new controller's load had read, so that its failover takes the replicas offline.
 
-No BrokerChange does it then. A failover removes offline replicas from their ISRs first and elects leaders then. A
+No BrokerChange does this then. A failover first removes offline replicas from their ISRs and then elects leaders, but a
 BrokerChange elects first. So a removal that is written while elections of the same failure are due is the failover's.
-Kafka 3.9 runs `ReplicaStateMachine.startup` before `PartitionStateMachine.startup`, and `onReplicasBecomeOffline` the
-other way.
+Kafka 3.9 runs `ReplicaStateMachine.startup` before `PartitionStateMachine.startup`, but `onReplicasBecomeOffline` has
+the opposite order.
 
 If the failure needs no write, only time shows it. A load reads the brokers within milliseconds of the election.
 """
@@ -29,7 +29,7 @@ RULE: Final = "read-by-load"
 
 
 def judge_failure(tx: Transaction, broker: BrokerId) -> None:
-    """Count a removed broker's failure as read by a load that had probably not come to the brokers yet."""
+    """Count a removed broker's failure as read by the load, if the load had probably not read the brokers yet."""
     failure = tx.events.last_event()
     if failure is None or broker not in failure.failed_brokers or failure.writes_due:
         return

@@ -1,7 +1,7 @@
 """Broker failure and startup that the controller reads at once, and handles in one BrokerChange.
 
-It handles the startup first, while the failed brokers still count as live. Its writes belong to that one event, though
-ZooKeeper showed the failure before.
+The controller handles the startup first, while the failed brokers still count as live. The writes belong to this one
+event, although ZooKeeper showed the failure before.
 """
 
 from __future__ import annotations

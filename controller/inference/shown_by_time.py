@@ -2,12 +2,12 @@
 
 `step` judges them before each record, while events are in flight.
 
-A write is expected in vain if the controller did two things at once, or in another order. Later events give it up
-(`expected_writes`). Without a later event it would be due for ever, and the controller overdue. It is needless once the
-controller has acted after its cause, is silent since, and the cluster is well.
+A write is expected in vain if the controller did two things at once, or in another order. Later events give such a
+write up (`expected_writes`). Without a later event it would be due for ever, and the controller overdue. A write is
+needless once the controller has acted after its cause, is silent since, and the cluster is well.
 
-A broker may have registered again before the controller read /brokers/ids, which then never missed it. ZooKeeper shows
-a departure and the registration after it. A controller reads only the present brokers when it handles its event, or
+A broker may have registered again before the controller read /brokers/ids, so the controller never missed it. ZooKeeper
+shows a departure and then a registration. A controller reads only the present brokers when it handles its event, or
 loads the cluster. If it was busy for that long it handles neither, and no write is due. Up to 2.1 it does not even
 compare registrations. From 2.2 on it handles such a broker as bounced, and further departures in the same time cost
 nothing more. No write shows this, so time does. A controller that hung for so long would have lost its session. It
@@ -45,7 +45,7 @@ def judge(tx: Transaction) -> None:
 
 
 def judge_needless(tx: Transaction) -> None:
-    """Give up the needless writes of this term's events that the controller has had its time for."""
+    """Give up the needless writes of this term's events for which the controller has had time."""
     header = tx.header
     acted_ms = header.term.acted_ms
     if not (header.acting and header.has_outlasted_a_hang(acted_ms)):
@@ -102,7 +102,7 @@ def _forget_shown_assignments(state: MutableState, tp: TopicPartition) -> None:
 
 
 def judge_never_missed(tx: Transaction) -> None:
-    """Take back departures and registrations that the controller has had its time for, and never handled."""
+    """Take back departures and registrations for which the controller has had time, but which it never handled."""
     header = tx.header
     starts = [event for event in header.events.values() if _waits(header, event)] if header.acting else []
     starts = [start for start in starts if _leads_meanwhile(tx, start)]
@@ -114,7 +114,7 @@ def judge_never_missed(tx: Transaction) -> None:
         back = [after[broker] for broker in failure.failed_brokers if broker in after]
         if back and _had_no_reason_to_write(header, back) and not _is_held_up(tx, failure):
             _never_left(tx, tx.events.open_event(failure.id), back)
-            return  # the next record judges others, which may have changed
+            return  # the next record judges other failures, which may have changed now
     for start in starts:
         if not start.writes_due or _is_held_up(tx, start):
             continue

@@ -1,6 +1,6 @@
 """Replica assignments in topic znodes, compared with the assignments that the controller was expected to write.
 
-A written assignment is an expected one, one of a reassignment requested by the API, or an edit by hand.
+A written assignment is expected, follows from a reassignment requested by the API, or is an edit by hand.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
 
 _COMPLETIONS: Final = (EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, EventKind.ALTER_PARTITION_RECEIVED)
-COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inference where an ISR was not read
+COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inference for an ISR that was not read
 
 
 def topic_written(tx: Transaction, name: str, before: Topic | None, znode: TopicZnode) -> None:
-    """Compare the assignments in a topic's znode with the expected ones."""
+    """Compare the assignments in a topic's znode with the expected assignments."""
     unfenced_controller.resume_author(tx)
     loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
     for number in tx.state.topics[name].partitions:
@@ -46,7 +46,7 @@ def topic_written(tx: Transaction, name: str, before: Topic | None, znode: Topic
 
 
 def _mark_creation_begun(tx: Transaction, name: str) -> None:
-    """Mark a topic's creation as begun, because its znode, written without an id, got one.
+    """Mark a topic's creation as begun, because its znode, written without an id, got an id.
 
     The controller writes the id first.
     """
@@ -100,7 +100,7 @@ def _was_reassigned(
 ) -> bool:
     """Return whether a reassignment ended whose course was not seen.
 
-    A replica that was never assigned is in sync, or the ISR and the znode are those of the request.
+    Such a partition has a replica in sync that was never assigned, or its ISR and its znode are as requested.
     """
     asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in header.triggers.reassign or ()}
     is_asked = (tp.topic, tp.partition, written.replicas) in asked and set(state.isr) == set(written.replicas)
@@ -110,8 +110,8 @@ def _was_reassigned(
 def _is_by_api(state: MutableState, partition: Partition, written: ReplicaAssignment) -> bool:
     """Return whether the controller puts the replicas in order, or cancels a reassignment that seemed complete.
 
-    A live watch does not show the author of a write. The controller is the likelier one, because tools often request
-    this.
+    A live watch does not show the author of a write. The controller is the likelier author, because tools often request
+    these changes.
     """
     header = state.header
     by_api = header.profile.reassigns_in_topic_znode and header.acting and partition.zk_state is not None
@@ -123,7 +123,7 @@ def _is_by_api(state: MutableState, partition: Partition, written: ReplicaAssign
 def _same(header: Header, due: ReplicaAssignment, written: ReplicaAssignment) -> bool:
     if header.profile.reassigns_in_topic_znode:
         return written == due
-    # Up to 2.3 the znode holds the inflated list alone, in an order that a hash set gave it.
+    # Up to 2.3 the znode holds only the list of old and new replicas together, in the order of a hash set.
     return set(written.replicas) == set(due.replicas)
 
 

@@ -1,7 +1,7 @@
 """Partition state machine, with the controller's writes and requests when partitions change state.
 
-As Kafka 3.9's `ZkPartitionStateMachine`, with the legal states from `rules/states.py` and the choice of leaders from
-`rules/election.py`. A partition that may not enter a state keeps its own, and the others change.
+It works like Kafka 3.9's `ZkPartitionStateMachine`, with the legal states from `rules/states.py` and the choice of
+leaders from `rules/election.py`. A partition that may not enter a state keeps its own, and the others change.
 """
 
 from __future__ import annotations
@@ -128,10 +128,7 @@ def _create(tx: Transaction, batch: RequestBatch, tp: TopicPartition, partition:
 
 
 def _offline_election(tx: Transaction, tp: TopicPartition, partition: Partition, allow_unclean: bool | None) -> Elect:
-    topic = tx.state.topic(tp.topic)
-    by_settings = topic.unclean_election if topic is not None else None
-    if by_settings is None:
-        by_settings = tx.header.allows_unclean_election
+    by_settings = tx.header.allows_unclean_election_of(tx.state.topic(tp.topic))
     return Elect(
         *tx.events.place(),
         Strategy.OFFLINE,

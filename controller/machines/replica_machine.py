@@ -1,7 +1,7 @@
 """Replica state machine, with the controller's writes and requests when replicas change state.
 
-As Kafka 3.9's `ZkReplicaStateMachine`, with the legal states from `rules/states.py`. A replica that may not enter a
-state keeps its own, and the others change.
+It works like Kafka 3.9's `ZkReplicaStateMachine`, with the legal states from `rules/states.py`. A replica that may not
+enter a state keeps its own, and the others change.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Replica(msgspec.Struct, frozen=True, order=True, gc=False):
 
 
 def enter_state(tx: Transaction, replicas: Iterable[Replica], target: ReplicaState) -> None:
-    """Change replicas to a state, remove offline ones from their ISR, and send the requests that brokers need.
+    """Change replicas to a state, remove offline replicas from their ISR, and send the requests that brokers need.
 
     The controller handles replicas broker by broker, with one round of reads and writes each.
     """
@@ -65,7 +65,7 @@ def _valid_hosts(state: MutableState, replicas: Iterable[Replica], target: Repli
 
 
 def bring_online(tx: Transaction, hosts: Hosts) -> None:
-    """Change the replicas of partitions on these brokers to Online, as `enter_state` does. All must be allowed to.
+    """Change the replicas of partitions on these brokers to Online, as `enter_state` does. Each change must be legal.
 
     A takeover does this to every replica of the cluster. Without writes, all changes of a partition are queued at once.
     The changes are first counted by broker, which gives their places, and then queued partition by partition.
@@ -183,10 +183,8 @@ def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:
 
 
 def _empties_isr(state: MutableState, tp: TopicPartition) -> bool:
-    topic = state.topic(tp.topic)
-    by_topic = topic.unclean_election if topic is not None else None
-    allowed = state.header.allows_unclean_election if by_topic is None else by_topic
-    return allowed and not state.header.profile.keeps_last_isr_member
+    header = state.header
+    return header.allows_unclean_election_of(state.topic(tp.topic)) and not header.profile.keeps_last_isr_member
 
 
 def _to_deletion_started(

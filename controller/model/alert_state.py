@@ -16,27 +16,27 @@ EXAMPLES_NAMED: Final = 10
 class Incident(msgspec.Struct, frozen=True, array_like=True):
     """Brokers that were lost together for one cause (see `alerts/incidents.py`)."""
 
-    name: str  # the same from its begin to its end, and no other incident gets it
+    name: str  # stays the same until the incident ends, and no other incident gets the same name
     broker: BrokerId  # the first of the incident
-    brokers: tuple[BrokerId, ...]  # the present ones, in order
+    brokers: tuple[BrokerId, ...]  # its present brokers, in order
     since_ms: int = 0  # when the first was lost
-    number: int = 1  # in the name, if it is not the first of its broker
+    number: int = 1  # part of the name from its broker's second incident on
 
 
 class Occurrence(msgspec.Struct, frozen=True, array_like=True):
     """Repeatable event that is reported while its alert is open (see `alerts/occurrences.py`)."""
 
-    kind: str  # of alert
+    kind: str  # of its alert
     subject: str
     broker: BrokerId | None  # affected
-    since_ms: int  # of the first
+    since_ms: int  # of the first event
     last_ms: int
     count: int
-    cause: str  # of the last
+    cause: str  # of the last event
     about: tuple[str, ...]  # the newest topics or partitions affected
-    evidence: tuple[str, ...]  # of the last
-    concerned: int = 0  # how many there are in all
-    names: dict[int, tuple[str, ...]] = {}  # all their names in buckets, so that a new one copies one bucket
+    evidence: tuple[str, ...]  # of the last event
+    concerned: int = 0  # the number of all topics or partitions affected
+    names: dict[int, tuple[str, ...]] = {}  # all affected names in buckets, so that a new name copies only one bucket
 
 
 class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
@@ -56,9 +56,9 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     has_examples: bool = False
     brokers: tuple[BrokerId, ...] = ()  # all its brokers so far
     opened_ms: int = 0
-    damage: tuple[str, ...] = ()  # kinds of damage that were told
-    next_step: str = ""  # that was told last
-    news: tuple[str, ...] = ()  # sentences of what changed after it may have been sent
+    damage: tuple[str, ...] = ()  # kinds of damage that were published
+    next_step: str = ""  # the next step that was published last
+    news: tuple[str, ...] = ()  # a sentence for each change since the alert may have been sent
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
@@ -72,10 +72,10 @@ class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
 class AlertState(msgspec.Struct, array_like=True):
     """Incidents, recent occurrences, and the alerts that are open."""
 
-    incidents: tuple[Incident, ...] = ()  # the present ones, the oldest first
-    occurrences: dict[str, Occurrence] = {}  # the recent ones, by the id of their alert
+    incidents: tuple[Incident, ...] = ()  # the incidents that have not ended, the oldest first
+    occurrences: dict[str, Occurrence] = {}  # recent occurrences, by the id of their alert
     suspected_ms: dict[str, int] = {}  # when a condition that may become an alert began, by the alert's id
     open: dict[str, OpenAlert] = {}  # by id
     recent_elections: ElectionPace = ElectionPace(0, 0, 0)
     judged_ms: int = 0  # when all conditions were last judged
-    incidents_told: dict[BrokerId, int] = {}  # the highest number of an incident with an alert, by its first broker
+    incidents_told: dict[BrokerId, int] = {}  # by first broker, the highest number of its incidents that had an alert

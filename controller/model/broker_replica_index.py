@@ -1,7 +1,7 @@
 """Index of partitions by hosting broker, and of unsettled partitions, which saves a walk over all partitions.
 
-The index shows where to look, as of before a transaction. The partitions themselves are read from the topics. A
-context's value does not include it. A transaction without an index, or with another context's index, makes a new one.
+During a transaction the index is out of date, so it only shows where to look, and partitions are read from the topics.
+The index is no part of a context's value. A transaction without an index, or with another context's, makes a new one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BrokerReplicaIndex:
     __slots__ = ("_hosted", "_moved", "topics", "unsettled")
 
     def __init__(self, topics: Topics) -> None:
-        self.topics = topics  # the indexed ones
+        self.topics = topics  # the indexed topics
         self._hosted: dict[BrokerId, dict[str, tuple[PartitionId, ...]]] = {}
         self._moved: set[str] = set()  # topics with partitions that were added, removed or reassigned
         self.unsettled: dict[str, set[PartitionId]] = {}  # partitions that are not settled, by topic
@@ -51,9 +51,9 @@ class BrokerReplicaIndex:
         return self._hosted.get(broker, {}).items()
 
     def note(self, tp: TopicPartition, before: Partition | None, after: Partition | None) -> None:
-        """Note a partition that the transaction changed. `before` is None if the index may differ from it.
+        """Note a partition that the transaction changed, so that `follow` can update the index.
 
-        `follow` ends the transaction.
+        `before` is None if the index may not show the partition's earlier state.
         """
         if before is None or after is None or before.replicas != after.replicas:
             self._moved.add(tp.topic)
@@ -63,7 +63,7 @@ class BrokerReplicaIndex:
             self._settle(tp)
 
     def follow(self, after: Topics) -> None:
-        """Index the topics as they are after a transaction of which every changed partition was noted."""
+        """Update the index to the topics after a transaction, which must have noted every changed partition."""
         for name in self._moved:
             self._remove(name)
             self._add(name, after.get(name))

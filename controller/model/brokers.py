@@ -23,17 +23,17 @@ class Broker(msgspec.Struct, frozen=True, array_like=True):
     endpoints: tuple[str, ...] = ()
     rack: str | None = None
     inferred: bool = False  # lives in KRaft mode without a registration in ZooKeeper, as ISRs and leaders show
-    least_release: Release | None = None  # oldest release that registers as it does
-    at_work: bool = False  # since then it was controller, changed an ISR as leader, got into one, or deleted a topic
+    least_release: Release | None = None  # oldest release that writes such a registration
+    at_work: bool = False  # since it registered, it was controller, changed or joined an ISR, or deleted a topic
 
 
 class Departure(msgspec.Struct, frozen=True, array_like=True):
-    """Departure of a broker, whose znode vanished. The zxid is -1 if only a later read showed it."""
+    """Departure of a broker, whose znode vanished. The zxid is -1 if only a later read showed the departure."""
 
     zxid: Zxid
     time_ms: int
     in_order: bool = False  # after a controlled shutdown
-    was: Broker | None = None  # as it was registered
+    was: Broker | None = None  # its last registration
     shares_with: tuple[BrokerId, ...] = ()  # brokers that were away already and have replicas of the same partitions
 
     @property
@@ -69,7 +69,7 @@ class ShutdownAttempt(msgspec.Struct, frozen=True, array_like=True):
     """Next ControlledShutdown request of a broker."""
 
     due_ms: int  # when it is expected
-    earliest_ms: int  # before which it cannot come
+    earliest_ms: int  # the request cannot come before this time
     left: int
     doubtful: bool = False  # attempts before the first visible one may have found no controller, yet they count
 
@@ -79,7 +79,7 @@ class Shutdowns(msgspec.Struct, array_like=True):
 
     under_way: tuple[BrokerId, ...] = ()  # Kafka's `shuttingDownBrokerIds`: brokers that are not elected
     asked: dict[BrokerId, BrokerEpoch] = {}  # brokers that asked in any term, with the epochs of their registrations
-    attempts: dict[BrokerId, ShutdownAttempt] = {}  # of brokers that will ask again, because they still lead partitions
+    attempts: dict[BrokerId, ShutdownAttempt] = {}  # of brokers that still lead partitions, so they will ask again
     last_asked_ms: dict[BrokerId, int] = {}
 
     def begin(self, broker: BrokerId, registration: BrokerEpoch, asked_ms: int) -> None:
@@ -105,7 +105,7 @@ class Shutdowns(msgspec.Struct, array_like=True):
         self.attempts = _without(self.attempts, brokers)
 
     def forget_request(self, broker: BrokerId) -> None:
-        """Forget that a broker asked, because it left otherwise."""
+        """Forget that a broker asked for its shutdown, because it left in another way."""
         self.asked = _without(self.asked, (broker,))
 
     def forget(self, brokers: Collection[BrokerId]) -> None:

@@ -56,7 +56,7 @@ def _advance_steadily(header: Header, steady_ms: int, wall_gone_ms: int) -> int:
 def _advance_by_wall(header: Header, wall_gone_ms: int) -> int:
     """Advance without a steady clock.
 
-    Only a step back of more than a second is certain. After a smaller one, time waits for the wall clock.
+    Only a step back of more than a second is certain. After a smaller step, time waits for the wall clock to catch up.
     """
     if wall_gone_ms < -CLOCK_STEP_MS:
         return _set(header, wall_gone_ms)

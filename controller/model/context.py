@@ -1,6 +1,6 @@
 """State of one cluster between two records, as a small header and the topics.
 
-A transaction changes a copy. The header is small because a heartbeat needs only the header. Its parts have a file each.
+A transaction changes a copy. The header is small because a heartbeat needs only the header. Each part has its own file.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from controller.model.damaged_topics import DamagedTopics
 from controller.model.event import StoredEvent
 from controller.model.migration import Migration
 from controller.model.tally import CountingRules, Reactions, Tally
-from controller.model.topics import Topics
+from controller.model.topics import Topic, Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
 from controller.model.watch_state import Clocks, CompleteRead, EnsembleState, Feed
@@ -48,8 +48,8 @@ class Configuration(msgspec.Struct, array_like=True):
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"
 LOOK: Final = "look"  # the session of one complete read without a watch
-LOOK_AT_TOPICS: Final = "look at topics"  # the same, without the other topics
-_EACH_BROKER = "<default>"  # the name of the znode that holds for all brokers
+LOOK_AT_TOPICS: Final = "look at topics"  # the session of one complete read of only some topics
+_EACH_BROKER = "<default>"  # the znode in /config/brokers whose settings apply to all brokers
 
 
 class Phase(Enum):
@@ -60,8 +60,8 @@ class Phase(Enum):
     FOLLOWING = "following"  # changes are followed one by one
 
 
-# Python 3.11 takes 0.2 µs to find a member in its enum. These members are compared with every change, so they have own
-# names.
+# Python 3.11 takes 0.2 µs to find a member in its enum. These members are compared with every change, so each has its
+# own name.
 BOOTSTRAPPING, LOADING, FOLLOWING = Phase
 _OWNED_BY_KRAFT: Final = Ownership.KRAFT
 
@@ -81,14 +81,14 @@ class Header(msgspec.Struct, array_like=True):
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     feed: Feed = msgspec.field(default_factory=Feed)
     read: CompleteRead = msgspec.field(default_factory=CompleteRead)
-    brokers: dict[BrokerId, Broker] = {}  # the registered ones, and those that live in KRaft mode while KRaft leads
+    brokers: dict[BrokerId, Broker] = {}  # the registered brokers, and while KRaft leads also those in KRaft mode
     departures: Departures = msgspec.field(default_factory=Departures)
     shutdowns: Shutdowns = msgspec.field(default_factory=Shutdowns)
     controller: BrokerId = NO_BROKER  # named by /controller
     controller_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch
     term: Term = msgspec.field(default_factory=Term)
     former: FormerControllers = msgspec.field(default_factory=FormerControllers)
-    preferred_controllers: tuple[BrokerId, ...] = ()  # the brokers on which the controller should be, if that matters
+    preferred_controllers: tuple[BrokerId, ...] = ()  # brokers that should be controller, empty if any may be
     profile: Profile = profile_of(NEWEST)
     settings: BrokerSettings = BrokerSettings()  # static, on all brokers (given, or the release's default)
     configuration: Configuration = msgspec.field(default_factory=Configuration)
@@ -96,7 +96,7 @@ class Header(msgspec.Struct, array_like=True):
     deletions: Deletions = msgspec.field(default_factory=Deletions)
     next_event: int = 0
     last_written_event: int = -1  # the newest event of which a write was seen
-    events: dict[int, StoredEvent] = {}  # in flight
+    events: dict[int, StoredEvent] = {}  # the events in flight, by id
     tally: Tally = msgspec.field(default_factory=Tally)
     reactions: Reactions = msgspec.field(default_factory=Reactions)
     maintenance: tuple[MaintenanceWindow, ...] = ()  # windows that the operator gave
@@ -106,10 +106,10 @@ class Header(msgspec.Struct, array_like=True):
     ensemble: EnsembleState = msgspec.field(default_factory=EnsembleState)
     damaged: DamagedTopics = msgspec.field(default_factory=DamagedTopics)
     flawed: dict[str, Flaw] = {}  # by path, znodes that Kafka cannot read, up to a limit
-    topic_ranks: TopicRanks = ()  # the operator's, the order of topics in sentences
+    topic_ranks: TopicRanks = ()  # the order of topics in sentences, as the operator gave it
 
     def copy(self) -> Header:
-        """Return a copy of the header whose parts can be changed without a change of this one."""
+        """Return a copy of the header. A change to the copy's parts does not change this header."""
         copied = msgspec.structs.replace(
             self, **{part: msgspec.structs.replace(getattr(self, part)) for part in _PARTS}
         )
@@ -117,7 +117,7 @@ class Header(msgspec.Struct, array_like=True):
         return copied
 
     def take_over(self, copied: Header) -> None:
-        """Take over the state of a copy. The groups stay the same objects, because handlers refer to them."""
+        """Take over the state of a copy. The header's parts stay the same objects, because handlers refer to them."""
         for name in self.__struct_fields__:
             value = getattr(copied, name)
             if name in _PARTS:
@@ -137,7 +137,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @contextmanager
     def knowing(self, brokers: dict[BrokerId, Broker]) -> Iterator[None]:
-        """Let the body handle an event as of when these brokers were the registered ones."""
+        """Let the body handle an event with these brokers as the registered ones, as they were at the event."""
         now, self.brokers = self.brokers, brokers
         yield
         self.brokers = now
@@ -158,7 +158,7 @@ class Header(msgspec.Struct, array_like=True):
         self.phase = phase
 
     def forget_zxids_after(self, zxid: Zxid) -> None:
-        """Continue at a zxid before the last one, and forget the term, which has later ones."""
+        """Go back to an earlier zxid, and forget the term, because its writes have later zxids."""
         self.zxid, self.term = zxid, Term()
 
     def name_controller(self, broker: BrokerId, since_ms: int, edit: InItsName | None = None) -> None:
@@ -191,7 +191,7 @@ class Header(msgspec.Struct, array_like=True):
         self.expect(profile)
 
     def expect(self, profile: Profile | None) -> None:
-        """Set the brokers' expected profile, with its release's defaults. None takes the evidence."""
+        """Set the brokers' expected profile, with its release's defaults. None takes the profile of the evidence."""
         self.configuration.profile_is_set = profile is not None
         self.profile = profile or self.configuration.evidence.profile()
         release = self.profile.release if profile else self.configuration.evidence.releases()[1]
@@ -199,29 +199,34 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def knows_past(self) -> bool:
-        """Return whether changes are followed. One look at ZooKeeper shows no broker that was there before."""
+        """Return whether Kontrast follows changes. A single look at ZooKeeper cannot show which brokers left before."""
         return self.feed.session not in (LOOK, LOOK_AT_TOPICS)
 
     @property
     def knows_all_topics(self) -> bool:
-        """Return whether all topics were read. Otherwise the counts are no counts of the cluster."""
+        """Return whether all topics were read. If not, the counts do not cover the whole cluster."""
         return self.feed.session != LOOK_AT_TOPICS
 
     @property
     def releases(self) -> tuple[Release, Release]:
-        """Return the oldest and newest release that the cluster may have, by the operator or by its znodes."""
+        """Return the oldest and newest release that the cluster may have, by the operator's word or by its znodes."""
         if self.configuration.profile_is_set:
             return self.profile.release, self.profile.release
         return self.configuration.evidence.releases()
 
     @property
     def allows_unclean_election(self) -> bool:
-        """Return whether topics without an own setting allow unclean elections, by the controller's broker."""
+        """Return whether the controller's broker allows unclean elections in topics without a setting of their own."""
         for name in (str(self.controller), _EACH_BROKER) if self.configuration.dynamic else ():
             value = ConfigZnode(self.configuration.dynamic.get(name, {})).boolean(UNCLEAN_ELECTION)
             if value is not None:
                 return value
         return self.settings.unclean_leader_election_enable
+
+    def allows_unclean_election_of(self, topic: Topic | None) -> bool:
+        """Return whether the topic's own setting allows unclean elections, else whether the brokers' setting does."""
+        by_topic = None if topic is None else topic.unclean_election
+        return self.allows_unclean_election if by_topic is None else by_topic
 
     @property
     def wall_ms(self) -> int:
@@ -248,7 +253,7 @@ class Header(msgspec.Struct, array_like=True):
         return max(self.settings.zookeeper_session_timeout_ms, UNFINISHED.of(self.partitions))
 
     def has_outlasted_a_hang(self, since_ms: int) -> bool:
-        """Return whether the longest hang of a controller is over that began at this time."""
+        """Return whether a controller that hung at this time would have lost its session or written by now."""
         return self.time_ms - since_ms > self.longest_hang_ms
 
     @property
@@ -284,7 +289,7 @@ class Header(msgspec.Struct, array_like=True):
 
     @property
     def is_ghost(self) -> bool:
-        """Return whether the broker in /controller never took over. Its znode was edited or has another session."""
+        """Return whether the broker in /controller never took over, because an edit or another session wrote it."""
         if self.controller == NO_BROKER or self.term.ownership is Ownership.KRAFT:
             return False
         registered = self.brokers.get(self.controller)
@@ -331,7 +336,7 @@ class Header(msgspec.Struct, array_like=True):
         return registered is not None and self.former.poisoned.get(self.controller) == registered.epoch
 
 
-# The fields that are groups. A step changes them in place.
+# The fields that are structs of several facts, which a step changes in place.
 _PARTS = tuple(
     field.name
     for field in msgspec.structs.fields(Header)

@@ -31,25 +31,25 @@ class InItsName(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Term(msgspec.Struct, array_like=True):
-    """Controller in /controller, and the term of the last one that took over."""
+    """Controller in /controller, and the term of the last controller that took over."""
 
-    since_ms: int = 0  # when /controller began to name it
+    since_ms: int = 0  # when /controller began to name its broker
     session: int = 0  # the owner of /controller
     ownership: Ownership = Ownership.ELECTED
-    in_its_name: InItsName | None = None  # the present /controller, where it is an edit and no election's
+    in_its_name: InItsName | None = None  # the edit that wrote the present /controller, None without one
     epoch_zxid: Zxid = UNKNOWN_ZXID  # of the write of /controller_epoch
-    epoch: ControllerEpoch = ControllerEpoch(-1)  # the newest whose controller took over
-    began_ms: int = 0  # when it took over, 0 if before the last complete read
+    epoch: ControllerEpoch = ControllerEpoch(-1)  # the newest epoch whose controller took over
+    began_ms: int = 0  # when that controller took over, 0 if before the last complete read
     broker: BrokerId = NO_BROKER  # the controller of that epoch
     active: bool = False  # it has not resigned or failed
     heard_ms: int = 0  # when its session last wrote anything
     duplicate_topic_ids: tuple[tuple[str, str, str], ...] = ()  # id, and two topics that have it
     failed_at: tuple[str, ...] = ()  # topics whose znode it could not load
     controller_zxid: Zxid = UNKNOWN_ZXID  # of the write of /controller
-    raised_epoch: ControllerEpoch = ControllerEpoch(-1)  # in /controller_epoch, by hand unless it elected a controller
+    raised_epoch: ControllerEpoch = ControllerEpoch(-1)  # to which /controller_epoch rose, by hand or in an election
     removed_replicas: bool = False  # it took a replica out of an ISR, which a poisoned controller cannot
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
-    registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, else -1
+    registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, -1 if unknown
     acted_ms: int = 0  # when it last wrote a partition's state or removed a request
 
     def own(self, session: int, ownership: Ownership) -> None:
@@ -58,7 +58,7 @@ class Term(msgspec.Struct, array_like=True):
 
     @property
     def is_persistent(self) -> bool:
-        """Return whether /controller is no session's, so that it stays when its broker goes."""
+        """Return whether no session owns /controller, so that the znode stays when its broker goes."""
         edit = self.in_its_name
         return edit.session == 0 if edit is not None else self.ownership is Ownership.OVERWRITTEN and self.session == 0
 
@@ -83,7 +83,7 @@ class Term(msgspec.Struct, array_like=True):
             self.raised_epoch = epoch
 
     def begin(self, epoch: ControllerEpoch, time_ms: int, broker: BrokerId, registration: BrokerEpoch) -> None:
-        """Begin the term of this epoch, of a broker's process. The time is 0 if it is not known."""
+        """Begin the term of this epoch in a broker's process. The time is 0 if the beginning is not known."""
         self.epoch, self.began_ms = epoch, time_ms
         self.broker, self.registration, self.removed_replicas = broker, registration, False
 
@@ -100,11 +100,11 @@ class Term(msgspec.Struct, array_like=True):
         self.broker = controller
 
     def take_epoch(self, epoch: ControllerEpoch) -> None:
-        """Count an epoch as begun."""
+        """Note that the term of this epoch has begun."""
         self.epoch = epoch
 
     def activate(self, *, active: bool) -> None:
-        """Let the controller act, or not."""
+        """Note whether the controller is active."""
         self.active = active
 
     def note_act(self, time_ms: int) -> None:
@@ -143,9 +143,9 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FencedController(msgspec.Struct, frozen=True, array_like=True):
-    """Deposed controller that has continued to its first write if it lived (see `events/fenced_controller.py`).
+    """Deposed controller that, if it lived, went on up to its first write (see `events/fenced_controller.py`).
 
-    The topics have its actions of that time.
+    Its actions until then are in `Topic.unproven`.
     """
 
     broker: BrokerId
@@ -164,9 +164,9 @@ class FormerControllers(msgspec.Struct, array_like=True):
     changes: int = 0
     terms_since_ms: tuple[int, ...] = ()  # when the newest controllers took over
     deposed_ms: int = 0  # when a live session lost /controller, 0 if it ended with its session
-    slowest_load_ms: int = 0  # from a controller's election to the first write of its failover, the longest seen
-    poisoned_by: dict[BrokerId, str] = {}  # the evidence, a sentence by broker
-    deposed_session: int = 0  # the deposed controller's own
+    slowest_load_ms: int = 0  # the longest time from a controller's election to the first write of its failover
+    poisoned_by: dict[BrokerId, str] = {}  # by broker, a sentence with the evidence
+    deposed_session: int = 0  # the session of the deposed controller
     fenced: tuple[FencedController, ...] = ()  # whose survival is not known yet
     poisoned_and_awake: tuple[BrokerId, ...] = ()  # poisoned brokers with more evidence than the end of a term
 

@@ -22,7 +22,7 @@ class DamagedTopics(msgspec.Struct, array_like=True):
     """Damage to topics' znodes that the next controller cannot load, or that makes brokers refuse a topic."""
 
     unloadable: dict[str, int] = {}  # since when, topics whose znode ends every controller that loads it
-    lost_ids: dict[str, str] = {}  # the id of topics whose znode had one and has none
+    lost_ids: dict[str, str] = {}  # the former ids of topics whose znode has no id any more
     changed_ids: dict[str, ChangedId] = {}
 
     def note_unloadable(self, topic: str, time_ms: int) -> None:
@@ -34,7 +34,7 @@ class DamagedTopics(msgspec.Struct, array_like=True):
         self.unloadable = _without(self.unloadable, topic)
 
     def note_id(self, topic: str, before: str | None, now: str | None, time_ms: int) -> None:
-        """Compare the id in a topic's znode with the one before, which may be lost or changed already."""
+        """Note a lost or changed topic id. After an earlier loss or change, the original id replaces `before`."""
         changed = self.changed_ids.get(topic)
         former = changed.former if changed is not None else self.lost_ids.get(topic, before)
         if former is None or former == now:

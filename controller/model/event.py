@@ -34,13 +34,13 @@ class EventKind(Enum):
     PARTITION_REASSIGNMENT_ISR_CHANGE = "PartitionReassignmentIsrChange"
     ALTER_PARTITION_RECEIVED = "AlterPartitionReceived"
     ISR_CHANGE_NOTIFICATION = "IsrChangeNotification"
-    UNEXPLAINED = "Unexplained"  # not Kafka's, for an unexplained write
+    UNEXPLAINED = "Unexplained"  # no event of Kafka's. It stands for an unexplained write
 
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
 
 class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Request that waits to be sent. Its partition states are entries with its ordinal in the partitions' queues."""
+    """Request that waits to be sent. Its partition states wait in the partitions' queues, under its ordinal."""
 
     ordinal: int
     api: str  # LeaderAndIsr | UpdateMetadata | StopReplica
@@ -66,7 +66,7 @@ class BrokersChanged(msgspec.Struct, frozen=True, array_like=True, tag=1):
 
 
 class UnprovenShutdown(msgspec.Struct, frozen=True, array_like=True, tag=2):
-    """Controlled shutdown of a broker that may have asked again. The end of its session will show it."""
+    """Controlled shutdown of a broker that may have asked again. The end of its session will show whether it did."""
 
     broker: BrokerId
 
@@ -87,7 +87,7 @@ class Event(msgspec.Struct, array_like=True):
     """In-flight event of the controller, with planned actions that are not certain yet.
 
     It runs in batches of the state machines, one after the other. A batch's actions are certain once the event has
-    begun and has no earlier write due. A transaction changes the event. A context has it as a `StoredEvent`.
+    begun and has no earlier write due. A transaction changes the event. A context stores it as a `StoredEvent`.
     """
 
     id: int
@@ -99,7 +99,7 @@ class Event(msgspec.Struct, array_like=True):
     due: list[int] = []  # writes by batch that ZooKeeper has not shown yet
     begun: bool = False  # one of its writes was seen, or it has no writes
     pending: int = 0  # planned actions and request batches that are not certain yet
-    topics: dict[str, None] = {}  # affected, in order. Only the record that begins the event adds any
+    topics: dict[str, None] = {}  # affected topics, in order. Only the record that begins the event adds topics
     batches: tuple[Batch, ...] = ()  # of requests that are not certain yet
     taken_up: bool = False  # no older event held the controller up, if it was still active
     proven_ms: int = 0  # moment of certainty without a write, because a controller may fail before it handles the event
@@ -109,7 +109,7 @@ class Event(msgspec.Struct, array_like=True):
     held_by: int = -1  # the older event whose due writes stand before its next batch
     detail: BrokersChanged | UnprovenShutdown | UnknownBroker | BrokerBounced | None = None
     inferred_by: str = ""  # its rule of inference, empty if a znode announced the event
-    inferred_from: str = ""  # the write that shows it
+    inferred_from: str = ""  # the write that shows the event
 
     @property
     def sentence(self) -> str:
@@ -118,7 +118,7 @@ class Event(msgspec.Struct, array_like=True):
 
     @property
     def failed_brokers(self) -> dict[BrokerId, Broker]:
-        """Return the brokers whose failure it handles."""
+        """Return the brokers whose failure the event handles."""
         return self.detail.failed if isinstance(self.detail, BrokersChanged) else {}
 
     @property
@@ -168,7 +168,7 @@ class StoredEvent(Event, frozen=True, array_like=True):  # type: ignore[misc]  #
     """Event in a context, protected from changes. A transaction opens a copy."""
 
     def opened(self) -> Event:
-        """Return a copy of the event to change, but for its topics, which never change again."""
+        """Return a copy to change. It shares the event's topics, which never change again."""
         copied = Event(*msgspec.structs.astuple(self))
         copied.due = list(self.due)
         return copied

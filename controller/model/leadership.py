@@ -40,7 +40,7 @@ class PlannedAction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Planned action of the controller, with its event, its batch in the event, and its ordinal."""
 
     writes: ClassVar[bool] = False  # read for thousands of actions, three times as fast as isinstance
-    is_entry: ClassVar[bool] = False  # of a request
+    is_entry: ClassVar[bool] = False  # whether the action is an entry of a request
 
     event: int
     at_batch: int
@@ -130,7 +130,7 @@ class BumpLeaderEpoch(Write, frozen=True, array_like=True, tag=4, gc=False):
 
 
 class KnownWrite(Write, frozen=True, array_like=True, tag=8, gc=False):
-    """Write with a known result in place of a choice, as in a due write in a row."""
+    """Write whose result is already known, such as a due write that a row shows."""
 
     value: LeaderAndIsr
 
@@ -179,7 +179,7 @@ class StateEntry(PlannedAction, frozen=True, array_like=True, tag=6, gc=False):
 
 
 class StopEntry(PlannedAction, frozen=True, array_like=True, tag=7, gc=False):
-    """Partition in a StopReplica request, at the request's place. The controller knew this leader epoch."""
+    """Partition in a StopReplica request, queued where the request belongs. The controller knew this leader epoch."""
 
     is_entry: ClassVar[bool] = True
 
@@ -197,7 +197,7 @@ AnyAction = Union[  # noqa: UP007
 
 
 def with_cached_state(actions: Iterable[AnyAction], cached: LeaderAndIsr | None) -> tuple[AnyAction, ...]:
-    """Return the actions in which entries that were not read get the controller's cached state."""
+    """Return the actions, with the controller's cached state in each entry whose state it did not read."""
     return tuple(
         [
             msgspec.structs.replace(action, value=cached)

@@ -13,10 +13,10 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
     """Claim of /controller by a KRaft controller."""
 
     controller: BrokerId = NO_BROKER
-    kraft_epoch: int = -1  # KRaft's own, which is not the one in /controller_epoch
+    kraft_epoch: int = -1  # KRaft's own epoch, which differs from the one in /controller_epoch
     zxid: Zxid = UNKNOWN_ZXID  # of the transaction that also raised /controller_epoch
     time_ms: int = 0
-    session: int = 0  # that wrote it, 0 where only ZooKeeper's log would show it
+    session: int = 0  # the session that wrote the claim, 0 if unknown, because only ZooKeeper's log shows it
     offset: int = -1  # in /migration at the claim. Only a higher one is a pulse of this leader
     over_old_attempt: bool = False  # /migration had an offset of an attempt that had been rolled back
 
@@ -37,18 +37,18 @@ class Migration(msgspec.Struct, array_like=True):
 
     phase: MigrationPhase = MigrationPhase.ZOOKEEPER
     since_ms: int = 0  # when the phase began
-    seen: bool = False  # since this state was created
+    seen: bool = False  # a migration was seen since this state was created
     exists: bool = False  # /migration is there
     offset: int = -1  # in /migration, ZooKeeper's place in KRaft's log
     pulse_ms: int = 0  # when /migration was last written, 0 if not since it was first read
     pulse_zxid: Zxid = UNKNOWN_ZXID
     alive_ms: int = 0  # when KRaft last wrote /migration or a partition's state
     claim: Claim = Claim()  # the newest
-    claims_ms: tuple[int, ...] = ()  # when the newest KRaft leaders came
+    claims_ms: tuple[int, ...] = ()  # when the newest KRaft leaders claimed /controller
     partitions_by_epoch: dict[ControllerEpoch, int] = {}  # by the epoch in their state, kept once a migration is seen
-    never_elected: tuple[str, ...] = ()  # some partitions whose epoch is above that of the controller after a rollback
-    made: SomeTopics = SomeTopics()  # since a rollback. The next sync would delete them
-    deleted: SomeTopics = SomeTopics()  # by the sync of the newest claim
+    never_elected: tuple[str, ...] = ()  # some partitions whose epoch is above the controller's after a rollback
+    made: SomeTopics = SomeTopics()  # topics created since a rollback. The next sync would delete them
+    deleted: SomeTopics = SomeTopics()  # topics that the sync of the newest claim deleted
     deletions_asked: tuple[str, ...] = ()  # entries of /admin/delete_topics that KRaft does not look at
     edited: str = ""  # how /migration was written past KRaft, whose next writes fail then
     published: bytes = b""  # the content of the last row, without offset and pulse

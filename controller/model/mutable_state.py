@@ -24,7 +24,7 @@ from controller.model.topics import InTopic, Partition, Topic, Topics
 
 
 class MutableState:
-    """Private copy of the context of a transaction."""
+    """Private copy of a context, which one transaction changes."""
 
     __slots__ = (
         "_epochs",
@@ -48,14 +48,14 @@ class MutableState:
         self.header: Header = context.header.copy()
         self.topics = context.topics.mutable_copy()
         self.advance_to(record)
-        self.judges_all = judges_all  # at the end, whether touched or not
-        self.judged_brokers = context.header.brokers  # by the alerts
+        self.judges_all = judges_all  # every partition is judged at the end, touched or not
+        self.judged_brokers = context.header.brokers  # the brokers as the alerts last judged them
         self._registered: tuple[dict[BrokerId, Broker], tuple[BrokerId, ...]] | None = None
         self._epochs: tuple[dict[BrokerId, Broker], tuple[BrokerEpoch, ...]] | None = None
         self._live: tuple[dict[BrokerId, Broker], tuple[BrokerId, ...], frozenset[BrokerId]] | None = None
         index = context.replica_index
         self._replica_index = index if index is not None and index.topics is context.topics else None
-        self._indexed_amid = False  # the index was made during this record and has its earlier changes
+        self._indexed_amid = False  # the index was made during this record, so it has the record's earlier changes
         self._find_rules()
         self.touched: dict[TopicPartition, InTopic] = {}
         self.touched_topics: dict[str, Topic | None] = {}
@@ -128,7 +128,7 @@ class MutableState:
             if found is not None and not found.at_work:
                 self.header.brokers = {**self.header.brokers, broker: msgspec.structs.replace(found, at_work=True)}
         if self.judged_brokers is before:
-            self.judged_brokers = self.header.brokers  # no alert is about that
+            self.judged_brokers = self.header.brokers  # no alert depends on signs of work
 
     def topic(self, name: str) -> Topic | None:
         """Return the topic as changed so far, if known."""
@@ -156,11 +156,11 @@ class MutableState:
         return sum(map(len, numbers.values()))
 
     def unsettled(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
-        """Return the partitions with the predicate, in order. It must be false for every settled partition."""
+        """Return the partitions with the predicate, in order. The predicate must be false for settled partitions."""
         return self._found(predicate, self.replica_index.unsettled.items())
 
     def every(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
-        """Return the partitions with the predicate, in order, by a walk that a complete read can afford."""
+        """Return the partitions with the predicate, in order, by a walk that only a complete read can afford."""
         return _in_order(
             TopicPartition(name, number)
             for name, topic in self.topics
@@ -171,12 +171,12 @@ class MutableState:
     def unled(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
         """Return the partitions with the predicate, in order.
 
-        It must be false for settled partitions with a live leader.
+        The predicate must be false for settled partitions with a live leader.
         """
         return self._found(predicate, self._unled_before())
 
     def touch_unled(self, predicate: Callable[[Partition], bool]) -> None:
-        """Touch partitions with the predicate, for one that `unled` takes."""
+        """Touch the partitions with the predicate, which must be false for settled partitions with a live leader."""
         for tp in _in_order(self._among(self._unled_before(), predicate)):
             self.touch(tp)
 
@@ -204,7 +204,7 @@ class MutableState:
 
     @property
     def replica_index(self) -> BrokerReplicaIndex:
-        """Return the index as of before the record or later. Partitions that the record touched are checked besides."""
+        """Return the index. It may lack this record's changes, so `_found` also looks at the touched partitions."""
         if self._replica_index is None:
             self._replica_index, self._indexed_amid = BrokerReplicaIndex(self.topics), True
         return self._replica_index
@@ -212,18 +212,18 @@ class MutableState:
     def note_in_index(
         self, tp: TopicPartition, before: Partition | None, now: Partition | None, *, differs: bool
     ) -> None:
-        """Note a touched partition in the index, if there is one."""
+        """Note a touched partition in the index, if a lookup has needed the index so far."""
         if self._replica_index is not None and (differs or self._indexed_amid):
             self._replica_index.note(tp, None if self._indexed_amid else before, now)
 
     def follow_by_index(self, topics: Topics) -> BrokerReplicaIndex | None:
-        """Return the index, if there is one, as that of these topics."""
+        """Update the replica index to these topics, and return it. It is None until a lookup needs it."""
         if self._replica_index is not None:
             self._replica_index.follow(topics)
         return self._replica_index
 
     def put_topic(self, name: str, topic: Topic | None) -> None:
-        """Replace a topic, or remove it if it is None."""
+        """Replace a topic, or remove it if `topic` is None."""
         topic_before = self.topics.get(name)
         before, after = topic_before.partitions if topic_before else {}, topic.partitions if topic else {}
         if self.judges_all:

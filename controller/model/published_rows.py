@@ -12,15 +12,15 @@ from controller.contract.row import Row, Stamp
 
 
 class RowKinds(msgspec.Struct, frozen=True):
-    """Kinds of rows that a transaction publishes beside those of alerts and of the controller."""
+    """Kinds of rows that a transaction publishes beside the rows of alerts and of the controller."""
 
-    partitions: bool = True  # of partitions and topics. False if they are read from the context
+    partitions: bool = True  # rows of partitions and topics. False if the reader takes them from the context
     steps: bool = True  # transitions and requests
-    unchanged: bool = False  # of each partition, changed or not, as at the end of a complete read
+    unchanged: bool = False  # a row of each partition, changed or not, as at the end of a complete read
     gauges: bool = False  # the cluster's counts, as at each heartbeat
 
     def by(self, record: Record, *, is_loading: bool) -> RowKinds:
-        """Return the kinds that the record publishes to readers of these kinds."""
+        """Return the kinds for this record, with gauges at a heartbeat or at the end of a complete read."""
         ends = record.kind is RecordKind.SNAPSHOT_END
         if not (ends or record.kind is RecordKind.HEARTBEAT):
             return self
@@ -51,7 +51,7 @@ class PublishedRows:
         self.first = len(self.effects)
 
     def fork(self) -> PublishedRows:
-        """Return a copy that can get other rows."""
+        """Return a copy, which can get further rows without a change of this object."""
         forked = copy(self)
         forked.effects = list(self.effects)
         return forked

@@ -1,4 +1,4 @@
-"""Controlled shutdown requests so far, by brokers that asked, and those that asked for the last time."""
+"""Questions about controlled shutdowns, such as whether a broker has asked, and whether for the last time."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ def has_asked(header: Header, broker: BrokerId) -> bool:
 
 
 def closes(header: Header, broker: BrokerId) -> bool:
-    """Return whether a broker has sent its last ControlledShutdown. It then closes its sockets before all else."""
+    """Return whether a broker has sent its last ControlledShutdown, after which it first closes its sockets."""
     return has_asked(header, broker) and broker not in header.shutdowns.attempts
 
 
 def has_closed(header: Header, broker: BrokerId, by_ms: int) -> bool:
-    """Return whether a broker that is still registered had sent its last ControlledShutdown by then."""
+    """Return whether a broker that is still registered had sent its last ControlledShutdown by this time."""
     return closes(header, broker) and header.shutdowns.last_asked_ms.get(broker, 0) <= by_ms
 
 
 def keep_attempts(header: Header) -> None:
-    """Keep the attempts of brokers that the last controller could not shut down. They will ask the new one."""
+    """Keep the attempts of brokers that the last controller could not shut down. They will ask the new controller."""
     header.shutdowns.expect_no_more([broker for broker in header.shutdowns.attempts if not has_asked(header, broker)])

@@ -28,7 +28,7 @@ class GaugeCounts(msgspec.Struct, array_like=True):
     partitions_in: list[int] = msgspec.field(default_factory=lambda: [0] * (max(PartitionState) + 1))  # by state
     replicas_in: list[int] = msgspec.field(default_factory=lambda: [0] * (max(ReplicaState) + 1))  # by state
     replicas_on: ByBroker = {}
-    named_leader: ByBroker = {}  # -1 too. Kafka omits topics under deletion from these four
+    named_leader: ByBroker = {}  # -1 too. Topics under deletion count neither here nor in the next three
     preferring: ByBroker = {}  # by the preferred leader
     imbalanced: ByBroker = {}  # by the preferred leader, which does not lead
     sole_in_sync: ByBroker = {}  # by the one in-sync replica
@@ -84,8 +84,8 @@ class CountingRules(NamedTuple):
 
     least_in_sync: int  # min.insync.replicas of topics without an own setting
     least_is_capped: bool  # a partition never needs more in-sync replicas than it has replicas
-    adding_need_not_lead: bool  # replicas that are being added, though preferred
-    adding_need_not_follow: bool  # a partition is not under-replicated without them
+    adding_need_not_lead: bool  # a preferred replica need not lead while it is being added
+    adding_need_not_follow: bool  # a partition is not under-replicated for lack of replicas that are being added
     least_in_sync_on: tuple[tuple[BrokerId, int], ...] = ()  # by leader, where its broker has a setting of its own
     topic_ranks: TopicRanks = ()  # which decide the examples of a sentence
 
@@ -101,7 +101,7 @@ class IssueGroup(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
     examples: tuple[str, ...]
     internal: int = 0  # partitions of internal topics among them
-    ranks: tuple[int, ...] = ()  # of the examples, whose topics come in the order of their importance
+    ranks: tuple[int, ...] = ()  # of the examples' topics, the most important topic first
 
 
 class WritesBefore(msgspec.Struct, frozen=True, array_like=True):

@@ -25,17 +25,17 @@ _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
 class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Election that the controller passed over. It wrote later events, and not this election."""
 
-    leader: BrokerId  # the expected one
+    leader: BrokerId  # the expected leader
     leader_epoch: LeaderEpoch  # of the state that the election was to replace
     controller_epoch: ControllerEpoch
-    since_ms: int  # when the event came to which the election belongs
+    since_ms: int  # when the election's event came
 
 
 class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Partition with its state in ZooKeeper, the controller's planned actions, and its states in the state machines."""
 
     replicas: tuple[BrokerId, ...]  # in the controller's memory
-    replica_states: dict[BrokerId, ReplicaState] = {}  # by broker, of replicas that are being removed too
+    replica_states: dict[BrokerId, ReplicaState] = {}  # by broker, also of replicas that are being removed
     state: PartitionState = PartitionState.NON_EXISTENT
     zk_state: LeaderAndIsr | None = None
     queue: tuple[AnyAction, ...] = ()  # planned actions that are not certain yet, the oldest first
@@ -46,7 +46,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     cached: LeaderAndIsr | None = None  # the controller's cached state, where it lags behind ZooKeeper
     offline_dirs: tuple[BrokerId, ...] = ()  # replicas whose log directory failed
     zk_assignment: ReplicaAssignment | None = None  # in the topic znode, where it differs from `assignment`
-    pending_assignments: tuple[ReplicaAssignment, ...] = ()  # that the controller has still to write there, in order
+    pending_assignments: tuple[ReplicaAssignment, ...] = ()  # due writes to the topic znode, in order
     passed_over: OverdueElection | None = None
     in_sync_lacking: int = 0  # replicas that must still get in sync before its leader accepts acks=all
     absent: tuple[BrokerId, ...] = ()  # in-sync replicas whose brokers left, if no controller is there to remove them
@@ -57,7 +57,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def write_due(self) -> bool:
-        """Return whether the controller has a write of its state due."""
+        """Return whether a write of the partition's state by the controller is due."""
         for action in self.queue:  # noqa: SIM110 (runs for every change: a generator takes twice as long)
             if action.writes:
                 return True
@@ -117,12 +117,12 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     ineligible: bool = False  # its deletion waits for a broker
     request_removed: bool = False  # entry in /admin/delete_topics was removed, so the next controller keeps the topic
     asked_ms: int = 0  # when StopReplica with delete was last sent for it
-    doubtful_ms: int = 0  # from `asked_ms` until a silent broker lost its session. Others may be silent too
+    doubtful_ms: int = 0  # from `asked_ms` until a silent broker lost its session. Other brokers may be silent too
     leaked: tuple[PartitionId, ...] = ()  # partitions whose states a controller kept when the topic was removed by hand
     leaked_epoch: ControllerEpoch = ControllerEpoch(-1)  # of that controller
     seen_generation: int = 0  # of the forwarder whose records last named it
-    refused: dict[PartitionId, ReplicaAssignment] = {}  # added during its deletion, loaded by the next controller
-    unproven: tuple[Done, ...] = ()  # by deposed controllers if they lived on
+    refused: dict[PartitionId, ReplicaAssignment] = {}  # added during its deletion. The next controller loads them
+    unproven: tuple[Done, ...] = ()  # actions of deposed controllers, which happened only if these lived on
 
 
 InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None if they do not exist
@@ -131,7 +131,7 @@ ChunkLoader = Callable[[int], "dict[str, Topic]"]
 
 @lru_cache(1 << 15)
 def chunk_of(topic: str, chunk_count: int) -> int:
-    """Return the index of the chunk that holds a topic. It is the same on every machine and in every version."""
+    """Return the index of the chunk that holds a topic. The index is the same on every machine and in every version."""
     return zlib.crc32(topic.encode()) % chunk_count
 
 
@@ -153,7 +153,7 @@ class StoredChunks:
 class Topics:
     """Persistent map from topic name to `Topic`. A changed map shares all unchanged chunks.
 
-    A chunk that no transaction has changed is None here and read from the stored ones.
+    A chunk that no transaction has changed is None here and read from the stored chunks.
     """
 
     __slots__ = ("_chunks", "_stored")
@@ -174,7 +174,7 @@ class Topics:
 
     @classmethod
     def emptied(cls, chunk_count: int) -> Topics:
-        """Return an empty map of this many chunks, each of which replaces a stored one."""
+        """Return an empty map of this many chunks, each of which replaces a stored chunk."""
         return cls([{} for _ in range(chunk_count)], StoredChunks(lambda _: {}))
 
     def chunk(self, index: int) -> dict[str, Topic]:
@@ -250,7 +250,7 @@ class MutableTopics(Topics):
         (self.own(tp.topic) if owned is None else owned).partitions[tp.partition] = partition
 
     def own(self, name: str) -> Topic:
-        """Return a known topic whose partitions may be changed in place. They are copied at the first change."""
+        """Return a known topic whose partitions may be changed in place. The first call copies them."""
         owned = self._owned_topics.get(name)
         if owned is None:
             chunk = self._own_chunk(name)

@@ -18,26 +18,26 @@ class LogDirFailure(msgspec.Struct, frozen=True, array_like=True):
 
 
 class IsrNotification(msgspec.Struct, frozen=True, array_like=True):
-    """Notification of ISR changes that leaders wrote themselves, while the controller has not read it."""
+    """Notification of ISR changes that leaders wrote themselves, which the controller has not read yet."""
 
     since_ms: int
     partitions: tuple[TopicPartition, ...]
-    is_published: bool = False  # brokers were told its states together with those of another one
+    is_published: bool = False  # the controller sent its states to brokers when it read another notification
 
 
 class Triggers(msgspec.Struct, array_like=True):
     """Requests to the controller by znode, and its automatic rebalances."""
 
     reassign: tuple[ReassignmentEntry, ...] | None = None  # in /admin/reassign_partitions
-    reassign_unwatched: bool = False  # the controller does not watch for the next one, until a failover
+    reassign_unwatched: bool = False  # the controller does not watch for the next request, until a failover
     preferred: tuple[ReassignmentEntry, ...] | None = None  # in /admin/preferred_replica_election
-    preferred_asked_ms: int = -1  # when one came and went before its partitions could be read
+    preferred_asked_ms: int = -1  # when a request came and went before its partitions could be read
     rebalancing: dict[BrokerId, int] = {}  # when an automatic rebalance last moved leaders back, by preferred broker
     isr_notifications: dict[str, IsrNotification] = {}  # not read by the controller yet, by the znode's name
     log_dir_failures: dict[BrokerId, LogDirFailure] = {}  # by reporting broker
 
     def begin_term(self) -> None:
-        """Forget a controller's memory, because another one has none."""
+        """Forget the former controller's memory, because a new controller starts without it."""
         self.log_dir_failures, self.rebalancing, self.reassign_unwatched = {}, {}, False
 
 
@@ -46,7 +46,7 @@ class Deletions(msgspec.Struct, array_like=True):
 
     halted: dict[str, int] = {}  # when StopReplica was sent, by topic whose deletion waits for an offline replica
     ineligible_leftovers: tuple[str, ...] = ()  # deleted topics that the controller still lists as ineligible
-    unheeded: dict[str, int] = {}  # since when, by name, of entries in /admin/delete_topics that delete no topic
+    unheeded: dict[str, int] = {}  # by name, since when an entry in /admin/delete_topics has deleted no topic
     leaked_offline: int = 0  # offline partitions of topics removed by hand, which the controller still counts
 
     def halt(self, topic: str, asked_ms: int) -> None:
@@ -58,7 +58,7 @@ class Deletions(msgspec.Struct, array_like=True):
         self.halted = _without(self.halted, topic)
 
     def note_unheeded(self, topic: str, time_ms: int) -> None:
-        """Note an entry that deletes no topic, unless it is known."""
+        """Note an entry that deletes no topic. A known entry keeps its time."""
         self.unheeded = {**self.unheeded, topic: self.unheeded.get(topic, time_ms)}
 
     def heed(self, topic: str) -> None:
@@ -67,7 +67,7 @@ class Deletions(msgspec.Struct, array_like=True):
             self.unheeded = _without(self.unheeded, topic)
 
     def note_all_unheeded(self, topics: Collection[str], time_ms: int) -> None:
-        """Note that no other entries than these delete no topic."""
+        """Replace the noted entries by these, which delete no topic. Known entries keep their times."""
         wanted = frozenset(topics)
         known = {topic: ms for topic, ms in self.unheeded.items() if topic in wanted}
         self.unheeded = {**known, **{topic: time_ms for topic in topics if topic not in known}}
@@ -82,7 +82,7 @@ class Deletions(msgspec.Struct, array_like=True):
         self.leaked_offline += offline
 
     def begin_term(self) -> None:
-        """Forget a controller's memory, because another one has none."""
+        """Forget the former controller's memory, because a new controller starts without it."""
         self.halted, self.ineligible_leftovers, self.leaked_offline = {}, (), 0
 
 

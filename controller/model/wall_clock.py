@@ -55,7 +55,7 @@ def shown_ms(moment_ms: int, walls: WallClocks) -> int:
 
 @lru_cache(None)
 def _moments_of(row_type: type[msgspec.Struct]) -> tuple[str, ...]:
-    """Return the names of the fields that are moments or contain some, by their types."""
+    """Return the names of the fields that are moments or contain moments, by their types."""
     info = msgspec.inspect.type_info(row_type)
     assert isinstance(info, msgspec.inspect.StructType)
     return tuple(field.name for field in info.fields if _has_moment(field.type))

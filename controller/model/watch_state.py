@@ -12,7 +12,7 @@ from controller.model.wall_clock import WallClocks
 
 
 class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
-    """Older generation that still sends heartbeats, with the times of its first and newest one."""
+    """Older generation that still sends heartbeats, with the times of its first and newest heartbeat."""
 
     generation: int
     first_ms: int
@@ -24,10 +24,10 @@ class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
 class Quarantines(msgspec.Struct, frozen=True, array_like=True):
     """Recent failures to apply this cluster's records (see `restore/quarantine.py`)."""
 
-    times: int = 0  # in a row, which only time without a failure ends, not a complete read
+    times: int = 0  # failures in a row. Time without a failure ends the row, but a complete read does not
     last_ms: int = 0
     kept: tuple[str, ...] = ()  # places in the code of the failures whose records were written to `refused`
-    unkept: int = 0  # unwritten records, because an earlier failure at the same place has its own
+    unkept: int = 0  # records that were not written, because an earlier failure at the same place was
 
 
 class Feed(msgspec.Struct, array_like=True):
@@ -35,7 +35,7 @@ class Feed(msgspec.Struct, array_like=True):
 
     session: str = "unknown"
     watch_mode: str = "unknown"
-    disconnected_ms: int = 0  # when the forwarder lost its ZooKeeper session, 0 if it has one
+    disconnected_ms: int = 0  # when the forwarder lost its ZooKeeper session, 0 if it has a session
     lacks_records: bool = False  # records were lost, and no complete read has come in since
     refused: RefusedGeneration | None = None  # an older forwarder that still sends
     quarantined: str = ""  # why the cluster's state was dropped, until the end of a complete read
@@ -46,7 +46,7 @@ class Feed(msgspec.Struct, array_like=True):
 class CompleteRead(msgspec.Struct, array_like=True):
     """Newest complete read, and the znodes that it has named so far."""
 
-    began_ms: int = 0  # of the newest one
+    began_ms: int = 0  # when the newest read began
     names_controller: bool = False
     brokers: tuple[BrokerId, ...] = ()
     deletions: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ _MEASURED_FOR_MS: Final = 5 * 60_000
 
 
 class Pace(msgspec.Struct, frozen=True, array_like=True):
-    """Growth of a number, from the begin of the present window and of the one before."""
+    """Growth of a number, from its values at the beginning of the present window and of the window before."""
 
     since_ms: int
     value: int
@@ -82,7 +82,7 @@ class Pace(msgspec.Struct, frozen=True, array_like=True):
         return self
 
     def until_ms(self, limit: int, value: int, now_ms: int) -> int | None:
-        """Return the milliseconds until the limit at this pace. Return None without growth or too early."""
+        """Return the milliseconds until the limit at this pace. Return None without growth, or too early."""
         began_ms, began = (self.since_ms, self.value) if self.before_ms < 0 else (self.before_ms, self.before)
         grown = value - began
         if grown <= 0 or now_ms - began_ms < _MEASURED_FOR_MS:
@@ -91,7 +91,7 @@ class Pace(msgspec.Struct, frozen=True, array_like=True):
 
 
 class EnsembleState(msgspec.Struct, array_like=True):
-    """Newest description, and its history as far as conditions need it."""
+    """Newest description of the ensemble, and as much of its history as conditions need."""
 
     newest: Ensemble = Ensemble()
     leader_zxid_before: Zxid = UNKNOWN_ZXID  # in the description before

@@ -1,1 +1,1 @@
-"""Contexts without a history of records, such as empty, stored or altered ones, or ones from rows or one read."""
+"""Contexts without a history of records, which are empty, stored or altered, or come from rows or a single read."""

@@ -1,4 +1,4 @@
-"""Contexts that differ from another one in one respect or by a request, for questions about a cluster that could be."""
+"""Contexts that differ from a given context in one respect or by a request, for questions about imagined clusters."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from controller.transaction.transaction import Transaction
 
 
 def with_partitions(context: Context, kept: Mapping[str, Mapping[PartitionId, Partition]]) -> Context:
-    """Return the context with only these partitions in these topics. Its gauges still count the omitted ones."""
+    """Return the context with only these partitions in these topics. Its gauges still count the omitted partitions."""
     topics = context.topics.mutable_copy()
     for name, partitions in kept.items():
         topics.put(name, msgspec.structs.replace(context.topics[name], partitions=dict(partitions)))
@@ -33,7 +33,7 @@ def with_gauges(context: Context, gauges: GaugeCounts) -> Context:
 
 
 def without_departures(context: Context, brokers: Collection[BrokerId]) -> Context:
-    """Return the context without the times when these brokers left. They are away as before."""
+    """Return the context without the times when these brokers left. The brokers stay away."""
     header, last = context.header.copy(), context.header.departures.last
     header.departures.last = {broker: departure for broker, departure in last.items() if broker not in brokers}
     return msgspec.structs.replace(context, header=header)
@@ -42,7 +42,7 @@ def without_departures(context: Context, brokers: Collection[BrokerId]) -> Conte
 def request_shutdown(context: Context, broker: BrokerId, *, shows_steps: bool = True) -> Outcome:
     """Let a broker send its ControlledShutdown request now, one millisecond after the last record.
 
-    A caller can do without the rows of transitions and requests (`shows_steps`).
+    `shows_steps` is whether the caller needs the rows of transitions and requests.
     """
     header = context.header
     request = Record(

@@ -1,8 +1,8 @@
 """Context of a cluster from the rows that the job published about it.
 
-The rows carry each fact that a question depends on, so the context answers as the job's own does. It lacks memories
+The rows carry each fact that a question depends on, so the context answers like the job's own. It lacks memories
 that only explain later writes, such as planned requests, deposed controllers, and a broker's departures before the last
-one.
+departure.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ _NOT_NAMED: Final = "an event that the rows do not name"
 def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesRow, *, counted: bool = True) -> Context:
     """Build the context from the newest row of each subject and the newest gauges. `empty` is a context without facts.
 
-    Without the rows of some partitions, the context lacks these, and its counts too. So a question about one subject
-    may leave out all counts.
+    Without the rows of some partitions, the context and its counts lack these. So a question about one subject may
+    leave out all counts (`counted`).
     """
     header, topics = empty.header.copy(), empty.topics.mutable_copy()
     partitions: dict[str, list[PartitionRow]] = {}
@@ -153,7 +153,7 @@ def _take_migration(header: Header, row: MigrationRow) -> None:
 
 
 def _take_events(header: Header, pending: Iterable[PendingEvent], rows: Iterable[PartitionRow]) -> None:
-    """Give the header the events with due writes. The gauges count the writes of the events that they name."""
+    """Give the header the events with due writes. The gauges have the number of writes of the oldest events."""
     due: dict[int, Counter[str]] = {}
     for row in rows:
         for event in _due_events(row):
@@ -258,7 +258,7 @@ def _due_events(row: PartitionRow) -> tuple[int, ...]:
 
 
 def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Iterator[AnyAction]:
-    """Yield the due writes. The last one gives the predicted state, the others only count."""
+    """Yield the due writes. The last write gives the predicted state, the others only count."""
     events = _due_events(row)
     if row.predicted_leader is None or not events:
         return

@@ -3,10 +3,10 @@
 A read has no past. `controller.step` takes everything in it for new, and its controller for idle. Three things differ:
 
 - **Dead leaders.** A controller that a read finds may have taken over long ago, and passed over the read's dead
-  leaders. One look cannot know that, and mostly the leader has just died. The read therefore ends as of before its
-  death, and the death follows. The controller's next writes are then worked out as after any other.
+  leaders. A single read cannot know that, and mostly the leader has just died. The read is therefore applied with the
+  leader alive, and its death follows as a record. The controller's next writes then follow as after any other death.
 - **Dates.** A znode's last write is the latest moment from which a fact in it holds. A broker's absence has no date,
-  for it leaves no znode.
+  because it leaves no znode.
 - **Patience.** Alerts wait until a condition has lasted. A read saw no beginnings, so its alerts open at once.
 """
 
@@ -30,7 +30,7 @@ from controller.transaction.conclusion import Outcome
 from controller.view.partition_issues import issues_of
 
 _BROKERS: Final = "/brokers/ids/"
-_NO_SESSION: Final = -1  # ZooKeeper's are positive
+_NO_SESSION: Final = -1  # ZooKeeper's sessions are positive
 _REGISTRATION: Final = '{"version":1,"host":"gone","port":-1,"jmx_port":-1}'
 
 
@@ -53,7 +53,7 @@ def context_of_read(
 
 
 def _read_with_departures(context: Context, read: Sequence[Record], *, shows_partitions: bool) -> Outcome:
-    """Apply a complete read, and behind it the departures of the leaders that are not registered."""
+    """Apply a complete read, and then the departures of the leaders that are not registered."""
     *znodes, end = read
     loaded = steps(context, znodes, shows_partitions=shows_partitions)
     missing = sorted(_leaders(loaded.context) - loaded.context.header.brokers.keys())
@@ -89,7 +89,7 @@ def _gone(end: Record, broker: BrokerId) -> Record:
 
 
 def _dated(context: Context, written_ms: Mapping[str, int]) -> Context:
-    """Return the context with the beginnings that the znodes' times prove. The others are `NOT_KNOWN_MS`."""
+    """Return the context with the beginnings that the znodes' times prove. Other beginnings are `NOT_KNOWN_MS`."""
     header, topics = context.header.copy(), context.topics.mutable_copy()
     rules = header.counting_rules
     since_ms = dict.fromkeys(header.tally.issues, header.time_ms)
@@ -124,7 +124,7 @@ def _began_ms(
     topic = f"/brokers/topics/{name}"
     znodes = [f"{topic}/partitions/{number}/state", topic, f"/config/topics/{name}", f"/admin/delete_topics/{name}"]
     if value is not None and value.leader == NO_LEADER:
-        # The controller has known since then at the latest that one of these could lead again.
+        # By the registration of these brokers at the latest, the controller knew that one could lead again.
         znodes += [f"/brokers/ids/{broker}" for broker in value.isr]
     return max(written_ms.get(znode, NOT_KNOWN_MS) for znode in znodes)
 

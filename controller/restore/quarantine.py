@@ -24,7 +24,7 @@ _PLACES_REMEMBERED: Final = 16
 
 
 def quarantines_with(before: Quarantines, records: int, last: Record, place: str) -> Quarantines:
-    """Return the cluster's failures, with this one of this number of records at this place in the code."""
+    """Return the cluster's failures with one more, of this number of records at this place in the code."""
     if last.observed_ms - before.last_ms > _OVER_AFTER_MS:
         before = Quarantines()
     is_kept = place in before.kept

@@ -22,7 +22,7 @@ from controller.view.counting import count_gauges
 from controller.view.invariants import check_chunk, check_queues
 from controller.view.partition_issues import index_issues
 
-STATE_VERSION: Final = 12
+STATE_VERSION: Final = 13
 CHUNK_COUNT: Final = 64  # parts that keep and store topics. A change stores only the part with its topic
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
@@ -71,7 +71,7 @@ def reconfigured(
     changed.configure(settings, profile, preferred_controllers, topic_ranks)
     if changed == header:
         return context
-    # Counts begin at the end of a complete read, which counts everything.
+    # In other phases no recount is needed, because the end of a complete read counts everything.
     if changed.phase is FOLLOWING and changed.counting_rules != header.counting_rules:
         changed.tally.gauges = count_gauges(context.topics, changed.counting_rules)
         changed.tally.issues, changed.tally.offline_by_topic = index_issues(context.topics, changed)

@@ -33,7 +33,7 @@ class Elected(msgspec.Struct, frozen=True, gc=False):
 def elect_offline(
     assignment: Sequence[BrokerId], isr: Sequence[BrokerId], online: Collection[BrokerId], *, allow_unclean: bool
 ) -> Elected | None:
-    """Elect the first live in-sync replica in assignment order, else (if allowed) any live one.
+    """Elect the first live in-sync replica in assignment order, else, if allowed, the first live one.
 
     The ISR keeps its live members.
     """
@@ -88,7 +88,7 @@ def elect_for_controlled_shutdown(
 def recipients(
     strategy: Strategy, candidates: Sequence[BrokerId], online: Collection[BrokerId]
 ) -> tuple[BrokerId, ...]:
-    """Return the replicas that receive the result.
+    """Return the replicas that receive the result of an election.
 
     In a controlled shutdown `online` means registered, as in its election. Candidates are the assignment, in a
     reassignment its target. Only a preferred election and a reassignment name offline replicas too. A broker that is

@@ -1,4 +1,4 @@
-"""Phases of the way from ZooKeeper to KRaft (KIP-866), and a table of which evidence leads from one to the next."""
+"""Phases of the way from ZooKeeper to KRaft (KIP-866), and a table of the evidence that leads from phase to phase."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class MigrationPhase(Enum):
     SYNCING = "syncing"  # after the copy, or under another KRaft leader, ZooKeeper is made equal to KRaft
     HYBRID = "hybrid"  # KRaft leads and writes to ZooKeeper too, brokers are registered there
     DUAL_WRITE = "dual_write"  # KRaft leads and writes to ZooKeeper too, all brokers live in KRaft mode
-    SILENT = "silent"  # /migration is still, since the dual write broke, the quorum was lost, or it is finalized
+    SILENT = "silent"  # no pulse, because the dual write broke, the quorum was lost, or the migration is finalized
     ROLLED_BACK = "rolled_back"  # a broker is controller again, or /migration is of an earlier attempt
 
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
@@ -46,7 +46,7 @@ _E = PhaseEvidence
 
 _ANOTHER_LEADER: Final = {_E.CLAIM: _P.CLAIMED, _E.CLAIM_WITH_OFFSET: _P.SYNCING, _E.BROKER_CLAIMED: _P.ROLLED_BACK}
 
-# In phase KEY, this evidence leads to that phase. Evidence that is not named has no effect.
+# In phase KEY, each evidence leads to the phase beside it. Evidence that is not named has no effect.
 NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[PhaseEvidence, MigrationPhase]]] = MappingProxyType(
     {
         _P.ZOOKEEPER: {
@@ -89,7 +89,7 @@ NEXT_PHASE: Final[Mapping[MigrationPhase, Mapping[PhaseEvidence, MigrationPhase]
     }
 )
 
-# Phases in which a KRaft controller leads. No ZooKeeper controller acts, and its writes are not predicted.
+# Phases in which a KRaft controller leads. No ZooKeeper controller acts, and KRaft's writes are not predicted.
 LED_BY_KRAFT: Final = frozenset({_P.CLAIMED, _P.SYNCING, _P.HYBRID, _P.DUAL_WRITE, _P.SILENT})
 
 # Phases in which /migration is written about every half second.

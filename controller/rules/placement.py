@@ -1,7 +1,7 @@
 """Placement of new partitions' replicas on brokers (Kafka 3.9 `AdminUtils.assignReplicasToBrokers`).
 
-With racks and without. Kafka draws the start index and the shift at random unless it is given one number for both. Here
-they are always arguments, so that a placement can be computed again.
+It works with racks and without. Kafka draws the start index and the shift at random unless it is given one number for
+both. Here they are always arguments, so that a placement can be computed again.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ def place_replicas(
     _refuse_what_kafka_refuses(brokers, partition_count, replication_factor)
     racks = {broker: rack for broker, rack in brokers.items() if rack is not None}
     ring = _alternate_racks(racks) if racks else tuple(brokers)
-    rack_count = len(set(brokers.values()))  # brokers without racks are as if all were in one
+    rack_count = len(set(brokers.values()))  # brokers without racks count as one rack
     first_partition = max(0, start_partition_id)
     placed = {}
     for partition in range(first_partition, first_partition + partition_count):
         if partition > 0 and partition % len(ring) == 0:
-            shift += 1  # a new round, or the same brokers would follow the same leaders as in the last one
+            shift += 1  # a new round, so that not the same brokers follow the same leaders as in the last round
         first = (partition + start_index) % len(ring)
         candidates = _walk(ring, first, shift * rack_count)
         placed[PartitionId(partition)] = _spread(ring[first], candidates, brokers, rack_count, replication_factor)

@@ -63,7 +63,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
 
     release: Release
     fences_writes: bool  # a deposed controller's next write ends in an exception
-    retires_partitions_at_deletion_start: bool  # before, at the end
+    retires_partitions_at_deletion_start: bool  # before, at the deletion's end
     shutdown_sends_to_leaving_broker: bool
     notices_bounces: bool
     sends_broker_epochs: bool
@@ -71,30 +71,30 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
     skips_preferred_that_lead: bool
     sends_to_live_brokers_only: bool
     removes_offline_replicas_at_failover: bool
-    groups_stopped_replicas: bool  # in a StopReplica for each broker (before, one for each replica)
+    groups_stopped_replicas: bool  # in a StopReplica for each broker (before, a request for each replica)
     ineligible_from_offline: bool  # a replica whose deletion cannot start waits as ineligible
     reassigns_in_topic_znode: bool
     bump_refreshes_cache: bool
-    forgets_reassignments: bool  # a controller that resigns (before, its process resumes them in its next term)
+    forgets_reassignments: bool  # when the controller resigns (before, its process resumes them in its next term)
     offlines_every_leaderless: bool  # after a broker failure (before, only the partitions that it led)
     sends_new_and_offline_replicas: bool  # `isNew` in LeaderAndIsr, `offlineReplicas` in UpdateMetadata
     keeps_last_isr_member: bool
     rewrites_preferred_that_lead: bool  # in a preferred election (before, these had no write)
-    shutdown_elects_among_live: bool  # and sends to those only, until `shutdown_sends_to_leaving_broker`
-    failover_drops_reassignments_of_queued_topics: bool  # as they are dropped when the znode is written
+    shutdown_elects_among_live: bool  # and sends only to live brokers, until `shutdown_sends_to_leaving_broker`
+    failover_drops_reassignments_of_queued_topics: bool  # as a controller also does when the znode is written
     sends_cached_state_to_new_replicas: bool  # before, the controller read the state again for them
     offlines_stateless_replicas: bool  # replicas of partitions without a state (before, that was refused)
     retries_topics_made_unclean: bool  # at once (before, with the next broker startup or failover)
     shutdown_spares_queued_topics: bool
     replicates_without_adding: bool  # a partition counts as replicated without the replicas that are being added
-    updates_metadata_on_every_failure: bool  # before, only where it left no partition without a leader
-    flags_each_stopped_replica: bool  # and gives its leader epoch (before, those to delete have their own request)
+    updates_metadata_on_every_failure: bool  # before, only after a failure that left no partition without a leader
+    flags_each_stopped_replica: bool  # and gives its leader epoch (before, replicas to delete have their own request)
     sends_topic_ids: bool
     sends_recovery_states: bool
     closes_at_once: bool  # a broker that shuts down (before, it waits for threads that wake up once a second)
     caps_min_isr: bool
     adding_replicas_are_new: bool
-    hears_isr_changes_at_once: bool  # before, its cached state lags until leaders notify it
+    hears_isr_changes_at_once: bool  # before, the controller's cached state lags until leaders notify it
 
     @property
     def hears_edits_of_triggers(self) -> bool:
@@ -108,7 +108,7 @@ class Profile(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def tools_ask_a_broker(self) -> bool:
-        """Return whether Kafka's tools have the brokers from a broker alone. Up to 2.8 they can read ZooKeeper."""
+        """Return whether Kafka's tools learn the brokers only from a broker. Up to 2.8 they can also read ZooKeeper."""
         return self.release >= (3, 0)
 
     @property
@@ -170,7 +170,7 @@ class Evidence(msgspec.Struct, frozen=True, array_like=True):
         ]
         return next((span for seen, span in spans if seen), ((1, 1), (2, 1)))
 
-    @lru_cache(1 << 7)  # noqa: B019 (as above)
+    @lru_cache(1 << 7)  # noqa: B019 (as for `releases`)
     def profile(self) -> Profile:
         """Return the profile of the oldest release that writes znodes of these versions, from 3.4 on of the newest."""
         oldest, newest = self.releases()

@@ -82,7 +82,7 @@ REQUEST_CONSEQUENCE: Final = Time(
 )
 REPORT_CONSEQUENCE: Final = Time(5_000, 0, "Chosen. From a report of a failed log directory to the last write for it.")
 
-# How brokers answer.
+# Answers of brokers.
 
 ANSWER: Final = Time(50, 0, "From the last write before StopReplica to its response. The median of 2,422 was 53 ms.")
 STARTING: Final = Time(

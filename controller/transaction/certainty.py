@@ -98,7 +98,7 @@ from controller.transaction.pending_requests import PendingRequests, RequestCont
 
 
 class SetAside:
-    """State changes and entries of requests, by topic and partition, each with the state that it was done with."""
+    """State changes and entries of requests, by topic and partition, each with the partition's state at that time."""
 
     __slots__ = ("_numbers", "batches", "by_topic")
 
@@ -108,7 +108,7 @@ class SetAside:
         self.by_topic: dict[str, list[Done]] = {}
 
     def takes(self, entry: AnyEntry) -> bool:
-        """Return whether the entry belongs to one of these batches."""
+        """Return whether the entry belongs to a batch that is set aside."""
         return entry.at_batch in self._numbers
 
     def add(self, tp: TopicPartition, action: AnyUnwritten, value: LeaderAndIsr | None) -> None:
@@ -120,7 +120,7 @@ replace = msgspec.structs.replace
 
 
 class _Patience(NamedTuple):
-    """Moments in milliseconds that decide whether due writes come, the same for all events of a record."""
+    """Limits that decide whether due writes still come, equal for all events of a record. Times are in milliseconds."""
 
     last_written_event: int
     unfinished_before_ms: int
@@ -135,7 +135,7 @@ class _Patience(NamedTuple):
 
 
 class Certainty:
-    """Certain parts of the events of a transaction."""
+    """Rules of certainty, applied to the events of one transaction."""
 
     __slots__ = ("_events", "_header", "_requests", "_state")
 
@@ -186,7 +186,7 @@ class Certainty:
                     yield action
 
     def _certain_batches(self, event: Event, events: Mapping[int, Event]) -> Sequence[Batch]:
-        """Return the certain request batches, before which no write is due, of this event or an older one.
+        """Return the request batches that no due write precedes, in this event or in an older event.
 
         If a write came before an older event's write, it is not known yet whether the older event was handled.
         """
@@ -257,7 +257,7 @@ class Certainty:
     def conclude_events(self, *, expired: bool) -> None:
         """Publish the controller's completed actions when it resigned.
 
-        After its session expired, publish only the proven ones.
+        After its session expired, publish only the proven actions.
         """
         events = {**self._header.events, **self._events.open}
         for event_id in () if expired else list(events):
@@ -269,9 +269,9 @@ class Certainty:
             self.publish_certain(events)
 
     def frozen(self, partition: Partition) -> tuple[AnyAction, ...]:
-        """Return the partition's queue.
+        """Return the partition's queue, in which entries that were already sent keep their state.
 
-        Entries of events without due writes keep the state that they were sent with.
+        An entry counts as sent once its event has no due write.
         """
         return tuple(
             replace(action, value=sent_value(partition, action))
@@ -285,7 +285,7 @@ class Certainty:
     def make_certain(self, name: str) -> None:
         """Publish all queued actions of a topic as done, because its znodes show a later event."""
         topic = self._state.topics.get(name)
-        sent: dict[int, dict[int, None]] = {}  # the batches whose requests contain it, by event
+        sent: dict[int, dict[int, None]] = {}  # by event, the batches whose requests contain the topic
         for number, partition in list(topic.partitions.items()) if topic else ():
             tp, value = TopicPartition(name, number), partition.zk_state
             entries: list[AnyAction] = []
@@ -319,7 +319,7 @@ class Certainty:
         return aside
 
     def _send(self, event: Event, batches: Sequence[Batch], tps: Iterable[TopicPartition]) -> None:
-        """Publish the certain actions of partitions that wait for an event, and these of its requests."""
+        """Publish the certain actions of partitions that wait for an event, and these batches of its requests."""
         contents, limits = RequestContents(batches, self._header.profile), CertainUpTo(self._events.open_event)
         publish = self._events.publisher_of(event, FINAL)
         for tp in tps:
@@ -367,7 +367,7 @@ class Certainty:
 
 
 class CertainUpTo(dict[int, int]):
-    """First batch of each event whose actions are not certain, as long as no write is seen or becomes due."""
+    """First batch of each event whose actions are not certain, valid until a write is seen or becomes due."""
 
     def __init__(self, event_of: Callable[[int], Event]) -> None:
         super().__init__()
@@ -382,7 +382,7 @@ class CertainUpTo(dict[int, int]):
 def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
     """Return the state that an entry is sent with, or None for a StopReplica.
 
-    It is ZooKeeper's state, or the controller's cached one until it reads the state again.
+    It is ZooKeeper's state, or the controller's cached state until it reads the state again.
     """
     if not isinstance(entry, StateEntry):
         return None

@@ -38,7 +38,7 @@ class Outcome(msgspec.Struct, frozen=True):
 
 
 class Conclusion:
-    """End of each record of a transaction. It is made before the first one is handled."""
+    """End of each record of a transaction. Make it before the first record is handled."""
 
     __slots__ = (
         "_certainty",
@@ -113,7 +113,7 @@ class Conclusion:
         self._header.events = events
 
     def _publish_migration(self) -> None:
-        """Publish the migration's row at heartbeats, complete reads and new phases. Counts follow at the next one."""
+        """Publish the migration's row at heartbeats, complete reads and new phases. Other changes wait for these."""
         migration = self._header.migration
         if not (self._rows.shown.gauges or migration.since_ms == self._header.time_ms):
             return
@@ -142,7 +142,7 @@ class Conclusion:
         return issue_index.wants_judging
 
     def _publish_topics(self) -> None:
-        """Publish a row of each topic whose row has changed, or after a complete read of every topic."""
+        """Publish a row of each topic whose row has changed. After a complete read, publish a row of every topic."""
         for name in sorted({*self._resized, *self._state.touched_topics}):
             now = self._state.topics.get(name)
             then = self._state.touched_topics.get(name, now)
@@ -177,7 +177,7 @@ class Conclusion:
             return None
         if (
             self._rows.shown.unchanged
-        ):  # a reader of the context alone may never need the index, which is made when it is
+        ):  # a reader of the context alone may never need the index, which is then made on demand
             return BrokerReplicaIndex(topics) if self._rows.shown.partitions else None
         return self._state.follow_by_index(topics)
 
@@ -244,7 +244,7 @@ def _shown_otherwise(was: InTopic, now: Partition, topic: Topic) -> bool:
 
 
 def _count_alike(before: Topic, now: Topic) -> bool:
-    """Return whether a partition that is the same in both adds the same to counts and issues."""
+    """Return whether an unchanged partition adds the same to counts and issues under both topics."""
     return (
         before.queued_for_deletion is now.queued_for_deletion and before.min_insync_replicas == now.min_insync_replicas
     )

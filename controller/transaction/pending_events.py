@@ -1,6 +1,6 @@
 """In-flight events of a transaction, with their beginning, their planned actions for partitions, and their withdrawal.
 
-All planned actions are queued and taken out by these few methods, so that due writes are always counted. `transaction`
+All planned actions are queued and taken out by the methods here, so that due writes are always counted. `certainty`
 decides when an action is certain and publishes it. `pending_requests` has the events' requests.
 """
 
@@ -40,15 +40,15 @@ class PendingEvents:
         self._state = state
         self._header = state.header
         self._rows = rows
-        self._rule = self._evidence = ""  # of inference, by which events begin now
+        self._rule = self._evidence = ""  # the inference of events that begin now
         self._ordinal = 0
-        self.event: Event | None = None  # to which the next planned action belongs
+        self.event: Event | None = None  # the event of the next planned action
         self.open: dict[int, Event] = {}  # copies that this transaction may change
-        self.fresh: set[int] = set()  # begun by this record
-        self.advanced: set[int] = set()  # with a write that is not due any more by this record
+        self.fresh: set[int] = set()  # events that this record began
+        self.advanced: set[int] = set()  # events of which this record settled or withdrew a due write
 
     def next_record(self) -> None:
-        """Forget the events of the record before, which are stored."""
+        """Forget the events of the previous record, which are stored by now."""
         if self.open or self.event is not None:
             self.event, self.open, self.fresh, self.advanced = None, {}, set(), set()
 
@@ -74,7 +74,7 @@ class PendingEvents:
         return self.event
 
     def begin_again(self, event: Event) -> Event:
-        """Start an event that was taken back, which rests on the same inference."""
+        """Start an event again that was taken back, with the inference that it rests on."""
         with self.inferring(event.inferred_by, event.inferred_from):
             return self.begin(event.kind, event.cause)
 
@@ -105,7 +105,7 @@ class PendingEvents:
 
     @contextmanager
     def another_event(self, kind: EventKind, cause: str) -> Iterator[Event]:
-        """Insert an event that must have been handled before the current one, and is as certain as that."""
+        """Insert an event that must have been handled before the current event, and is equally certain."""
         handled, ordinal = self.event, self._ordinal
         earlier = self.begin(kind, cause)
         earlier.begun = handled is not None and handled.begun
@@ -125,20 +125,20 @@ class PendingEvents:
         return self.event.id, len(self.event.due) - 1, self._ordinal - 1
 
     def places(self, count: int) -> Iterator[tuple[int, int, int]]:
-        """Return the places of this many next actions. Later batches may begin before these are taken."""
+        """Return the places of this many next actions. Later batches may begin before the caller takes these places."""
         assert self.event is not None, "an action outside of an event"
         first = self._ordinal
         self._ordinal += count
         return zip(repeat(self.event.id), repeat(len(self.event.due) - 1), range(first, self._ordinal))
 
     def affect(self, topics: Iterable[str]) -> None:
-        """Let the current event affect these topics in this order, whichever is queued for first."""
+        """Let the current event affect these topics in this order, whatever the order of its queued actions."""
         assert self.event is not None, "topics outside of an event"
         assert self.event.id in self.fresh, "topics of an earlier record's event, which the contexts before share"
         self.event.topics.update(dict.fromkeys(topics))
 
     def queue(self, tp: TopicPartition, partition: Partition, *actions: AnyAction) -> Partition:
-        """Queue these actions of the current event for the partition, which may have changed otherwise too."""
+        """Queue these actions of the current event, and store the partition, which may have other changes too."""
         assert self.event is not None, "an action outside of an event"
         for action in actions:
             if action.writes:
@@ -146,7 +146,7 @@ class PendingEvents:
         return self.queue_unwritten(tp, partition, actions)
 
     def queue_unwritten(self, tp: TopicPartition, partition: Partition, actions: Sequence[AnyAction]) -> Partition:
-        """Queue actions without a write, as `queue` does. A takeover has four of these for each partition."""
+        """Queue actions that are no writes, without the search for writes. A takeover has four for each partition."""
         event = self.event
         assert event is not None, "an action outside of an event"
         event.pending += len(actions)
@@ -173,7 +173,7 @@ class PendingEvents:
         """Hold the event back until the controller proves to be active. It may have failed before it handled the event.
 
         The event is certain once the controller's session wrote something later, or has outlasted its timeout. Only
-        ZooKeeper's transaction log names the session of a write. If no record named one yet, the log is not the source.
+        ZooKeeper's transaction log names the session of a write. If no record named one yet, the log is not read.
         """
         if self._state.record.author or self._header.term.heard_ms:
             silent_ms = self._header.settings.zookeeper_session_timeout_ms + timing.ACTING.ms
@@ -186,8 +186,8 @@ class PendingEvents:
     def take_back(self, tp: TopicPartition, predicate: Callable[[AnyAction], bool]) -> None:
         """Take actions with the predicate out of the partition's queue, the last first.
 
-        A later state change begins in the state that is there without these actions. If it may not, it is taken back
-        too.
+        A later state change then begins in the state that is left. If the change is not legal from there, it is taken
+        back too.
         """
         partition = self._state.partition(tp)
         if partition is None or not any(map(predicate, partition.queue)):
@@ -217,7 +217,7 @@ class PendingEvents:
             return ReplicaState(state) in self._header.profile.replica_valid_previous(ReplicaState(change.to_state))
         target = PartitionState(change.to_state)
         if target is PartitionState.OFFLINE and partition.zk_state is None:
-            return False  # without a first state it has no leader to lose
+            return False  # without a first state the partition has no leader to lose
         return PartitionState(state) in PARTITION_VALID_PREVIOUS[target]
 
     def removal_of(self, change: StateChange) -> RemoveFromIsr:
@@ -243,12 +243,12 @@ class PendingEvents:
         self.advanced.add(event.id)
 
     def _measure_load(self, event: Event) -> None:
-        """Keep the time of a new controller to the first write of its failover, if it is the longest so far."""
+        """Keep the time from a new controller's election to its failover's first write, if it is the longest so far."""
         if event.kind is EventKind.CONTROLLER_FAILOVER and not event.first_write_ms:
             self._header.former.note_load(self._header.time_ms - event.time_ms)
 
     def mark_begun(self, event_id: int) -> None:
-        """Mark an event as begun, because one of its writes was seen. Its actions before the first state are done."""
+        """Mark an event as begun, because one of its writes was seen. Actions before its first due write are done."""
         event = self.open_event(event_id)
         event.begun = True
         if event.epoch == self._header.term.epoch:
@@ -284,7 +284,7 @@ class PendingEvents:
     def publisher_of(
         self, event: Event, status: Status
     ) -> Callable[[TopicPartition, StateChange, LeaderAndIsr | None], None]:
-        """Return the publication of the event's state changes, for thousands of rows of this record."""
+        """Return a function that publishes state changes of the event, fast enough for thousands in this record."""
         if not self._rows.shown.steps:
             return _publish_nothing
         cluster, generation, seq, _, zxid, time_ms = self._rows.stamp()
@@ -326,7 +326,7 @@ class PendingEvents:
 
 
 def _publish_nothing(tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None) -> None:
-    """Leave out a state change without readers."""
+    """Publish no row of a state change, because it has no readers."""
 
 
 def before_state_change(partition: Partition, change: StateChange) -> Partition:
@@ -335,7 +335,7 @@ def before_state_change(partition: Partition, change: StateChange) -> Partition:
 
 
 def _in_state(partition: Partition, replica: BrokerId | None, state: int) -> Partition:
-    """Return the partition in this state, or with this replica in it."""
+    """Return the partition in this state, or with this replica in this state."""
     if replica is None:
         return replace(partition, state=PartitionState(state))
     return partition.with_replica_state(replica, ReplicaState(state))

@@ -1,6 +1,6 @@
-"""Requests of in-flight events, with their wait for certainty, and their rows, a large one in parts.
+"""Requests of in-flight events, which wait for certainty, and their rows. A large request has several rows.
 
-`request_batch` decides which requests a batch sends, `transaction` when they are certain.
+`transaction` gathers the requests of a batch, and `certainty` decides when they are certain.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class RequestContents:
         return self._states[ordinal]
 
     def parts(self, ordinal: int) -> list[tuple[RequestedState, ...]]:
-        """Split a request's states by the size of a row. They stay together unless there are very many."""
+        """Split a request's states by the size of a row. The states stay together unless there are very many."""
         states = self._states[ordinal]
         if len(states) <= SURELY_ONE_PART:
             return [tuple(states)]
@@ -110,7 +110,7 @@ class PendingRequests:
     def broadcast(self, brokers: Sequence[BrokerId], *, of_all: bool = False) -> None:
         """Send brokers an UpdateMetadata with the live brokers, and all partitions or no partition.
 
-        It follows the writes so far.
+        The request follows the writes so far.
         """
         if brokers:
             self._events.begin_batch()
@@ -131,8 +131,8 @@ class PendingRequests:
     def publish_update_metadata(self, kind: EventKind, cause: str, tps: Sequence[TopicPartition]) -> None:
         """Publish an event that only sends UpdateMetadata of these partitions, which all have a value.
 
-        It is certain, because no event is in flight. Every ISR change comes by here, so the row is made without the
-        bookkeeping of requests that wait.
+        The event is certain at once, because no other is in flight. Every ISR change takes this way, so the row is made
+        without the bookkeeping of requests that wait.
         """
         event = self._events.next_event(kind, cause)
         if not self._rows.shown.steps:
@@ -183,7 +183,7 @@ class PendingRequests:
         event.batches = ()
 
     def spare(self, event_id: int, brokers: Collection[BrokerId]) -> None:
-        """Withdraw the event's requests to these brokers, of which no partition's queue has an entry any more."""
+        """Withdraw the event's requests to these brokers, because no partition's queue has their entries any more."""
         event, kept = self._events.open_event(event_id), []
         for batch in event.batches:
             gone = [request for request in batch.requests if not set(request.brokers).difference(brokers)]

@@ -18,7 +18,7 @@ _SLOWEST: Final = 5
 
 
 def wrote(header: Header, event: Event, now_ms: int) -> None:
-    """Measure an observed write of the event. The event is as after that write."""
+    """Measure an observed write of the event. `event` already counts the write as seen."""
     event.last_write_ms = now_ms
     if event.first_write_ms:
         return

@@ -1,7 +1,7 @@
 """Transaction, with its parts, trials of another explanation, and batches of requests.
 
 The machines and event handlers that are given a transaction, or a part of it, decide on the changes. `conclusion`
-publishes, judges and counts them.
+publishes, judges and counts the changes.
 
 A state machine gathers the requests of one batch and then sends them together. As in Kafka's
 `AbstractControllerBrokerRequestBatch`, a later entry for the same broker and partition replaces an earlier one while
@@ -115,7 +115,7 @@ class RequestBatch:
         self._update_metadata[tp] = None
 
     def stop_replica(self, broker: BrokerId, tp: TopicPartition, *, delete: bool) -> None:
-        """Add the replica to the broker's StopReplica, to be deleted or not."""
+        """Add the replica to the broker's StopReplica. `delete` is whether the broker deletes it."""
         if self._receives(broker):
             stopped = self._stop_replica[broker]
             epoch = self._leader_epoch(tp)
@@ -197,7 +197,7 @@ class RequestBatch:
 def send_update_metadata(tx: Transaction, kind: EventKind, cause: str, tps: Sequence[TopicPartition]) -> None:
     """Begin an event that only sends UpdateMetadata of these partitions.
 
-    If no event is in flight it is certain at once. Only many partitions need the way of a batch, which splits its rows.
+    If no other event is in flight, it is certain at once. Many partitions go through a batch, which splits its rows.
     """
     if tx.events.is_idle and len(tps) <= SURELY_ONE_PART:
         tx.requests.publish_update_metadata(kind, cause, tps)

@@ -1,4 +1,4 @@
-"""Advice for one cluster: the ways of its release, and no failover while the next controller would do harm."""
+"""Advice for one cluster, with the ways of its release, and without a failover that would do harm."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from controller.contract.remedies.topics import ASSIGN_IDS, PUT_ID_BACK_AND_FAIL
 from controller.model.context import Header
 from wording.sentences import counted, joined, plural
 
-_CURES: Final = (ASSIGN_IDS.name, PUT_ID_BACK_AND_FAIL_OVER.name)  # a failover is how they help
+_CURES: Final = (ASSIGN_IDS.name, PUT_ID_BACK_AND_FAIL_OVER.name)  # remedies that help by a failover
 _NAMED: Final = 3
 
 
@@ -51,7 +51,7 @@ def topics_without_id(header: Header) -> int:
 
 
 def topic_znodes(topics: Collection[str]) -> str:
-    """Return the paths of topics' znodes, the first by name."""
+    """Return the paths of some topics' znodes, the first by name, and the number of the rest."""
     paths = [f"/brokers/topics/{name}" for name in sorted(topics)[:_NAMED]]
     more = len(topics) - len(paths)
     return joined([*paths, f"{more} more"] if more else paths)

@@ -1,7 +1,7 @@
 """Counting of partitions and replicas, with each partition's share in the gauges, and their sums over changes.
 
-By Kafka's definitions (`KafkaController.updateMetrics`, `ReplicaManager`, 3.9). A partition costs the same whether
-other partitions have the same replicas or not, because its share is brokers and states, which index the counts.
+The definitions are Kafka's (`KafkaController.updateMetrics`, `ReplicaManager`, 3.9). A change costs the same however
+many partitions have the same replicas, because the counts are indexed by the partition's brokers and states.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from controller.view.health import is_under_replicated, needed_in_sync
 _DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
 _DELETED, _INELIGIBLE = ReplicaState.DELETION_SUCCESSFUL, ReplicaState.DELETION_INELIGIBLE
 
-# A plain tuple, in the order of `GaugeCounts.by_leadership`: it is made twice for every change of an ISR.
+# A plain tuple, in the order of `GaugeCounts.by_leadership`, because every change of an ISR makes two.
 _Leadership = tuple[BrokerId | None, ...]
 _NO_STATE: Final[_Leadership] = (None,) * len(GaugeCounts().by_leadership)
 
@@ -54,7 +54,7 @@ def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Lea
 
 
 class GaugeIndex:
-    """Counts of a cluster while a transaction changes them. They are copied at the first change."""
+    """Counts of a cluster while a transaction changes them. The first change copies the counts."""
 
     __slots__ = ("_by_leadership", "_owned", "_rules", "counts")
 
@@ -73,7 +73,7 @@ class GaugeIndex:
     def recount(self, before: InTopic, after: InTopic, times: int = 1) -> None:
         """Replace a partition's share before the transaction by its share after it. Both depend on its topic.
 
-        It is counted `times`, for as many partitions that are like it.
+        `times` is the number of equal partitions that change alike.
         """
         (then, was), (now, is_) = before, after
         if then and was and now and is_ and _hosted_alike(then, was, now, is_):
@@ -160,12 +160,12 @@ def _add_unproven(counts: GaugeCounts, partition: Partition, rules: CountingRule
 
 
 def _unproven(partition: Partition, rules: CountingRules) -> Iterable[BrokerId]:
-    """Return replicas that no broker need ever have had: being added, or of a partition without a state."""
+    """Return replicas that may never have existed, because they are being added or their partition has no state."""
     if partition.zk_state is None:
         return _on_disk(partition)
     adding = partition.adding
     if partition.removing and not adding and not rules.adding_need_not_lead:
-        # Up to 2.3 the topic's znode does not tell added replicas from old ones.
+        # Up to 2.3 the topic's znode does not distinguish added replicas from old ones.
         adding = tuple(set(partition.assignment.target).difference(partition.zk_state.isr))
     return [replica for replica in _on_disk(partition) if replica in adding] if adding else ()
 
@@ -176,7 +176,7 @@ def _on_disk(partition: Partition) -> Iterable[BrokerId]:
 
 
 def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
-    """Count everything in a walk over all partitions. Python counts the elements of an iterable in C."""
+    """Count everything in a walk over all partitions. `Counter` counts an iterable in C."""
     counts = GaugeCounts()
     replicas_on: Counter[BrokerId] = Counter()
     unproven_on: Counter[BrokerId] = Counter()

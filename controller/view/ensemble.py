@@ -19,7 +19,7 @@ _ROUND_MS: Final = 30_000
 
 
 def ensemble_at(ensemble: Ensemble, now_ms: int) -> Ensemble | None:
-    """Return the description, None if Kontrast does not ask or it is too old."""
+    """Return the description, None if it is too old or Kontrast does not ask the servers."""
     valid_ms = _MISSED_ROUNDS * ensemble.interval_ms + _ROUND_MS
     return ensemble if ensemble.asked_ms and now_ms - ensemble.asked_ms <= valid_ms else None
 
@@ -30,9 +30,9 @@ def lost_servers(ensemble: Ensemble) -> tuple[ZooKeeperServer, ...]:
 
 
 def voters_in_sync(ensemble: Ensemble) -> int:
-    """Return the voting servers that follow the leader, with the leader, as the leader counts them if it may be asked.
+    """Return the number of voting servers in sync, the leader included.
 
-    Servers that are only silent to Kontrast then count.
+    The leader's own count is used if Kontrast may ask for it, because it has servers that are silent only to Kontrast.
     """
     leader = ensemble.leader
     if leader is not None and leader.synced_followers >= 0:

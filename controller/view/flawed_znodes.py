@@ -21,12 +21,12 @@ class FlawedZnode(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The flaw and its consequence, without the remedy."""
+        """Return the flaw and its consequence, without the remedy."""
         return f"{self.path} is {self.flaw.value}: {self.consequence.effect}"
 
     @property
     def advice(self) -> Advice:
-        """The step that mends it."""
+        """Return the step that mends the znode."""
         return Advice(self.consequence.mend)
 
 
@@ -39,7 +39,7 @@ def flawed_znodes(header: Header) -> Iterator[FlawedZnode]:
 
 
 def no_controller_because(header: Header) -> FlawedZnode | None:
-    """Return the znode at which no broker becomes controller, /controller first, None if topics alone are known."""
+    """Return the znode that keeps all brokers from being controller, /controller first. Topics' znodes do not count."""
     stopping = [each for each in flawed_znodes(header) if each.consequence.stops_controllers]
     others = [each for each in stopping if locate(each.path).place is not Place.TOPIC]
     return others[0] if others else None
@@ -54,5 +54,5 @@ def why_no_controller(header: Header) -> str:
 
 
 def stopping_starts(header: Header) -> Iterator[FlawedZnode]:
-    """Yield the znodes at which a broker that starts ends."""
+    """Yield the znodes that end the start of a broker."""
     return (each for each in flawed_znodes(header) if each.consequence.stops_start)

@@ -42,7 +42,7 @@ def common_leader(header: Header, lagging: Collection[BrokerId]) -> BrokerId | N
 def _offline_partitions(header: Header) -> int:
     """Return OfflinePartitionsCount as the cluster's release defines it."""
     counts = header.tally.gauges
-    if header.profile.counts_offline_by_state:  # with the leaked ones of topics removed by hand
+    if header.profile.counts_offline_by_state:  # with the leaked partitions of topics removed by hand
         return counts.partitions_in[PartitionState.OFFLINE] + header.deletions.leaked_offline
     return sum(count for leader, count in counts.named_leader.items() if leader not in header.brokers)
 
@@ -113,7 +113,7 @@ _NAMED_ENTRIES: Final = 200  # each takes some 60 bytes of every heartbeat's row
 
 
 def status_of(header: Header) -> ClusterStatus:
-    """Return the status as of now."""
+    """Return the facts beside the counts that decide the controller's next steps."""
     term, configuration = header.term, header.configuration
     pending = [event for event in header.events.values() if event.writes_due]
     return ClusterStatus(

@@ -16,7 +16,7 @@ from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
 from wording.facts import Departure, Fact, down, without_trace
-from wording.sentences import bracketed, joined, one_of
+from wording.sentences import counted, joined, listed, one_of, verb
 
 
 def is_without_session(broker: BrokerId, header: Header) -> bool:
@@ -33,8 +33,8 @@ def never_registered(header: Header, broker: BrokerId) -> bool:
 def is_without_trace(header: Header, broker: BrokerId) -> bool:
     """Return whether the topics that were read do not show that the broker ever ran.
 
-    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. This
-    stays so until it registers, although a controller up to 2.3 forgets at a failover which replicas are being added.
+    It was not seen to leave, and each of its replicas is being added, or of a partition that was never created. An open
+    BrokerUnknown is enough, because a controller up to 2.3 forgets at a failover which replicas are being added.
     """
     if broker in header.brokers or broker in header.departures.last:
         return False
@@ -66,7 +66,7 @@ def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
 
 
 def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> str:
-    """Return whether a broker is live or how it left. Without the past, an absent one is not registered."""
+    """Return whether a broker is live or how it left. Without the past, an absent broker is called not registered."""
     knows_past = knows_past and header.knows_past
     if is_without_session(broker, header):
         return f"broker {broker} is registered by a znode of no session, so no process is this broker"
@@ -78,7 +78,7 @@ def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> 
     departure = header.departures.last.get(broker)
     if departure is None:
         return f"broker {broker} {Departure.NEVER_REGISTERED.value if knows_past else 'is not registered'}"
-    is_known = not header.led_by_kraft  # which shuts brokers down without a trace in ZooKeeper
+    is_known = not header.led_by_kraft  # because KRaft shuts brokers down without a trace in ZooKeeper
     how = Departure.SHUT_DOWN if departure.in_order else Departure.CRASHED if is_known else Departure.LEFT
     return f"broker {broker} {how.value}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
 
@@ -119,7 +119,7 @@ def judged(  # noqa: PLR0913 (all that decides it)
 
 
 def _absent(value: LeaderAndIsr | None, header: Header) -> tuple[BrokerId, ...]:
-    """Return the in-sync replicas that the next controller will remove, which leaves the last one in any case."""
+    """Return the in-sync replicas that the next controller will remove. It never empties an ISR."""
     gone = () if value is None else tuple(broker for broker in value.isr if broker not in header.brokers)
     return () if value is None or len(gone) == len(value.isr) else gone
 
@@ -176,9 +176,9 @@ def _is_online(replica: BrokerId, partition: Partition, header: Header) -> bool:
 
 
 def electable(partition: Partition, value: LeaderAndIsr) -> tuple[BrokerId, ...]:
-    """Return the in-sync brokers that a controller elects without loss, which are the assigned ones.
+    """Return the in-sync brokers that a controller elects without loss, which are the assigned brokers.
 
-    It goes through the assignment and takes the first live in-sync replica (`Election.leaderForOffline`, 3.9).
+    The controller takes the first live in-sync replica of the assignment (`Election.leaderForOffline`, 3.9).
     """
     return tuple(member for member in value.isr if member in partition.replicas)
 
@@ -195,8 +195,7 @@ def successor(partition: Partition, topic: Topic, header: Header, predicted: Lea
         return owed.leader if owed is not None and _is_online(owed.leader, partition, header) else None
     value = partition.zk_state
     assert value is not None, "a successor in a partition that has no state"
-    by_topic = topic.unclean_election
-    unclean = header.allows_unclean_election if by_topic is None else by_topic
+    unclean = header.allows_unclean_election_of(topic)
     elected = elect_offline(partition.replicas, value.isr, header.brokers, allow_unclean=unclean)
     return None if elected is None else elected.leader
 
@@ -233,7 +232,7 @@ def reason_for(
     value = partition.zk_state
     if problem is _UNDER_REPLICATED and value is not None:
         missing = [replica for replica in partition.replicas if replica not in value.isr]
-        return f"in sync {bracketed(value.isr)} of {bracketed(partition.replicas)}: {where(missing)}"
+        return f"only {_in_sync(partition, value)}: {where(missing)}"
     if problem is _UNDER_MIN_ISR and value is not None:
         return _refuses_acks_all(partition, value, where)
     elector = _elector(header)
@@ -242,15 +241,7 @@ def reason_for(
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
         return f"no replica was live at its creation: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
-        if not value.isr:
-            return "no live in-sync replica: the ISR is empty. Only an unclean election makes a replica leader"
-        in_reach = electable(partition, value)
-        if not in_reach:
-            assigned = f"in sync {bracketed(value.isr)}, assigned {bracketed(partition.replicas)}"
-            return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
-        back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
-        in_sync = f"in sync {bracketed(value.isr)}, {where(value.isr)}"
-        return f"no live in-sync replica: {in_sync}. It stays offline until {back}"
+        return _no_live_in_sync(partition, value, where, unclean=header.allows_unclean_election_of(topic))
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"
     if problem is Problem.ELECTION_DUE:
         passed_over = header.acting and not partition.write_due
@@ -268,10 +259,32 @@ def _elector(header: Header) -> str:
 
 def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[BrokerId]], str]) -> str:
     lacking, missing = partition.in_sync_lacking, back_in_sync_for_acks_all(partition)
-    in_sync = f"in sync {bracketed(value.isr)} of {bracketed(partition.replicas)}, needed {len(value.isr) + lacking}"
+    in_sync = f"{_in_sync(partition, value)}, {len(value.isr) + lacking} needed"
     if lacking > len(missing):
         return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}, more than it has replicas. No broker can help"
     return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}. {lacking} of these must join: {where(missing)}"
+
+
+def _no_live_in_sync(
+    partition: Partition, value: LeaderAndIsr, where: Callable[[Iterable[BrokerId]], str], *, unclean: bool
+) -> str:
+    replicas = partition.replicas
+    if not value.isr:
+        only = "Only an unclean election makes a replica leader"
+        if unclean:
+            only = f"It stays offline until {one_of(replicas)} returns and is elected uncleanly"
+        return f"no live in-sync replica: the ISR is empty, {where(replicas)}. {only}"
+    in_reach = electable(partition, value)
+    if not in_reach:
+        assigned = f"{listed(value.isr, 'is')} in sync, but {listed(replicas, 'is')} assigned"
+        return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
+    back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
+    return f"no live in-sync replica: {where(value.isr)}. It stays offline until {back}"
+
+
+def _in_sync(partition: Partition, value: LeaderAndIsr) -> str:
+    count = len(value.isr)
+    return f"{count} of {counted(len(partition.replicas), 'replica')} {verb(count, 'is')} in sync"
 
 
 def _whereabout(broker: BrokerId, partition: Partition, header: Header) -> str:

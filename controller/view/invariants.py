@@ -1,7 +1,7 @@
 """Invariants of a cluster's state, checked in production after each complete read and when a state is restored.
 
 The checks look at events in flight and at the topics that these affect, so their cost follows the work under way and
-not the size of the cluster. The caller puts a cluster that violates one into quarantine.
+not the size of the cluster. The caller puts a cluster that violates an invariant into quarantine.
 """
 
 from __future__ import annotations

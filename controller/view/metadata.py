@@ -60,7 +60,7 @@ class PartitionMetadata(msgspec.Struct, frozen=True, tag_field="type", tag="part
     leader: BrokerId
     leader_epoch: LeaderEpoch
     isr: tuple[BrokerId, ...]
-    state: str  # as a controller that starts now would take it, `UNREADABLE` if its znode is
+    state: str  # the state that a new controller would give it, or `UNREADABLE`
     adding_replicas: tuple[BrokerId, ...]
     removing_replicas: tuple[BrokerId, ...]
     deleting: bool  # its topic's deletion was asked for
@@ -145,7 +145,7 @@ class _Found:
         elif where.place is Place.DELETE_TOPIC:
             self._deletions.add(where.name)
         elif where.place in (Place.TOPIC_CONFIG, Place.BROKER_CONFIG):
-            decode_config(znode.data)  # not metadata, but an unreadable one is named
+            decode_config(znode.data)  # settings are no metadata, but an unreadable znode is reported
 
     def partitions_of(self, name: str) -> Iterator[PartitionMetadata]:
         """Yield a topic's assigned partitions by number, without states that lack an assignment."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Any, Final
 
 import msgspec
@@ -15,11 +14,11 @@ from controller.model.controllership import Ownership
 from controller.rules.migration_phases import MigrationPhase as Phase
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import PartitionIssue, parse_group
-from wording.sentences import counted, plural
+from wording.sentences import counted, listed
 
 YES, RAISE_EPOCH, LOSES, NO, DONE = "yes", "raise_epoch", "loses", "no", "done"
 
-# A sync writes /migration once an operation, and states in between. Its silence means the same as the dual write's.
+# A sync writes /migration with each operation, and states in between, so it counts as silent as soon as the dual write.
 SYNC_SILENT_AFTER_MS: Final = 10_000
 
 _FIELDS_OF_THE_PULSE: Final = frozenset({"offset", "pulse_ms"})
@@ -34,7 +33,7 @@ class Rollback(msgspec.Struct, frozen=True):
 
 
 def rollback_of(header: Header) -> Rollback:
-    """Return the way back as of now.
+    """Return whether and how ZooKeeper's controllers can take over again now.
 
     A ZooKeeper controller holds no election for a partition whose state has a controller epoch above its own. KRaft
     writes its own epoch there, which rises faster than /controller_epoch, often by two a leader (KAFKA-20488). The
@@ -54,7 +53,7 @@ def rollback_of(header: Header) -> Rollback:
     steps = f"the KRaft controllers, {{}}delete /controller, then /migration{_obeyed(header)}"
     in_kraft_mode = header.in_kraft_mode
     if in_kraft_mode:
-        steps = f"Take {_brokers(in_kraft_mode)} back to ZooKeeper mode with the migration flag, stop {steps}"
+        steps = f"Take {listed(in_kraft_mode)} back to ZooKeeper mode with the migration flag, stop {steps}"
     else:
         steps = f"Stop {steps}"
     if epoch <= header.controller_epoch:
@@ -91,7 +90,7 @@ def broken_by_hand(header: Header) -> str:
 def epoch_raised(header: Header) -> bool:
     """Return whether /controller_epoch was written by hand since KRaft's claim.
 
-    The way back does so before a broker's claim.
+    A rollback writes it before a broker claims /controller.
     """
     return header.kraft_owns_controller and header.term.epoch_zxid > header.migration.claim.zxid >= 0
 
@@ -127,7 +126,7 @@ def _after(header: Header) -> Rollback:
 def never_elected_count(header: Header) -> int:
     """Return the number of partitions whose epoch is above the present ZooKeeper controller's.
 
-    The controller elects no leader there.
+    The controller elects no leader for these partitions.
     """
     if header.led_by_kraft or header.term.broker == NO_BROKER:
         return 0
@@ -198,10 +197,10 @@ def next_step(header: Header) -> str:
         return f"the quorum waits for {named}{more}, which {start} partitions"
     registered = sorted(header.brokers.keys() - set(header.in_kraft_mode))
     if phase is Phase.WAITING:
-        return f"the quorum waits until {_brokers(registered)} and all its voters are started with the migration flag"
+        return f"the quorum waits until {listed(registered)} and all its voters are started with the migration flag"
     if phase is Phase.HYBRID:
-        still = f"{_brokers(registered).capitalize()} {plural(len(registered), 'is', 'are')} still in ZooKeeper mode"
-        return f"restart {_brokers(registered[:1])} in KRaft mode. {still}"
+        still = f"{listed(registered, 'is').capitalize()} still in ZooKeeper mode"
+        return f"restart {listed(registered[:1])} in KRaft mode. {still}"
     if phase is Phase.SILENT and not registered:
         forget = f"end its `kontrast watch`, then run `kontrast forget {header.cluster}`"
         return f"restart the active KRaft controller. If the migration is finalized, {forget}"
@@ -222,13 +221,8 @@ _NEXT_STEPS: Final = {
 }
 
 
-def _brokers(brokers: Collection[BrokerId]) -> str:
-    shown = ", ".join(map(str, sorted(brokers))) or "(none)"
-    return f"{plural(len(brokers), 'broker', 'brokers')} {shown}"
-
-
 def migration_row(header: Header, stamp: Stamp) -> MigrationRow | None:
-    """Return the row of the migration as it is now, None if it repeats the last one without a pulse to show."""
+    """Return the row of the migration as it is now, None if it would repeat the last row and KRaft does not lead."""
     migration = header.migration
     fields = _fields(header)
     said = msgspec.json.encode({name: value for name, value in fields.items() if name not in _FIELDS_OF_THE_PULSE})

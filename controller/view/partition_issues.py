@@ -7,7 +7,7 @@ make an alert is decided in `alerts/partition_conditions.py`.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from operator import itemgetter
@@ -29,9 +29,11 @@ from controller.view.health import electable, is_under_replicated, needed_in_syn
 
 
 class PartitionIssue(Enum):
-    """Issue of a partition. The comments name the brokers by which partitions with it are grouped."""
+    """Issue of a partition. The comments name the brokers by which partitions with the issue are grouped."""
 
-    OFFLINE = "offline"  # the in-sync replicas, any of which would bring it online
+    # The in-sync replicas, any of which would bring it online. If the ISR is empty, all replicas, also as the `others`,
+    # because any of them would, by an unclean election.
+    OFFLINE = "offline"
     NEVER_CREATED = "never_created"  # all replicas, any of which would bring it online
     COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
     ELECTION_DUE = "election_due"  # the leader that is not live
@@ -48,9 +50,9 @@ class PartitionIssue(Enum):
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
 
     def of(self, brokers: Iterable[BrokerId], others: Iterable[BrokerId] = (), lacking: int = 1) -> str:
-        """Return the key of the group with this issue because of these brokers, of which `lacking` would end it.
+        """Return the key of the group whose issue these brokers cause, and the return of `lacking` brokers would end.
 
-        Others could replace them with data loss.
+        `others` could replace these brokers, but with data loss.
         """
         word = self.value if lacking == 1 else f"{self.value}*{lacking}"
         key = f"{word}/{','.join(map(str, sorted(brokers)))}"
@@ -68,7 +70,7 @@ _PATIENT: Final = (
 
 OFFLINE_ISSUES: Final = frozenset({PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED, PartitionIssue.COMING_BACK})
 
-# How the keys of their groups begin, which takes a fifth of the time of parsing a key.
+# Beginnings of these groups' keys. A look at the beginning takes a fifth of the time of parsing a key.
 _PATIENT_KEYS: Final = tuple(f"{issue.value}/" for issue in _PATIENT)
 _ELECTION_OWED_KEYS: Final = f"{PartitionIssue.ELECTION_OWED.value}/"
 _OFFLINE_KEYS: Final = tuple(f"{issue.value}/" for issue in OFFLINE_ISSUES)
@@ -86,7 +88,7 @@ _USED_AGAIN_SOON: Final = (None, _ELECTION_DUE, PartitionIssue.ELECTION_OWED)
 
 
 class GroupKey(NamedTuple):
-    """Issue of a group, its causing brokers, those that could replace them, and how many causes must end."""
+    """Issue of a group, its causing brokers, the brokers that could replace these, and how many causes must end."""
 
     issue: PartitionIssue
     brokers: tuple[BrokerId, ...]
@@ -126,17 +128,17 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
         unusable = PartitionIssue.ELECTION_OWED
     keys: tuple[str, ...] = ()
     if unusable is not None:
-        in_sync = electable(partition, value)
-        keys = (_unusable_for(unusable, partition.zk_state.leader, in_sync, partition.replicas),)
+        in_sync = electable(partition, value) if value.isr else partition.replicas
+        keys = (_unusable_for(unusable, partition.zk_state.leader, in_sync, set(partition.replicas) - set(value.isr)),)
     if partition.reassigning:
         keys += (PartitionIssue.REASSIGNING.of(set(partition.assignment.target) - set(value.isr)),)
-    if unusable in _USED_AGAIN_SOON:  # else no other issue matters to clients, who cannot use it
+    if unusable in _USED_AGAIN_SOON:  # otherwise clients cannot use the partition, so no other issue matters
         keys += _lacking_in(topic, partition, value, rules)
     return keys
 
 
 def _foreseen(partition: Partition, value: LeaderAndIsr) -> LeaderAndIsr:
-    """Return the state after the due writes of this controller or the next, so that a loss is told with its damage.
+    """Return the state after the due writes of this controller or the next, so that alerts name the damage at once.
 
     Clients do not wait for these writes. A dead replica in an ISR holds up acks=all as a removed one does.
     """
@@ -148,7 +150,7 @@ def _foreseen(partition: Partition, value: LeaderAndIsr) -> LeaderAndIsr:
 
 
 def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:
-    """Return whether a partition without a problem has no issue either, as nearly all.
+    """Return whether a partition without a problem has no issue either, as nearly all partitions.
 
     This takes a fifth of the time for finding issues.
     """
@@ -170,13 +172,13 @@ def _without_state(partition: Partition) -> tuple[str, ...]:
 
 
 def _unusable_for(
-    issue: PartitionIssue, leader: BrokerId, isr: tuple[BrokerId, ...], replicas: tuple[BrokerId, ...]
+    issue: PartitionIssue, leader: BrokerId, isr: tuple[BrokerId, ...], others: Collection[BrokerId]
 ) -> str:
     if issue is PartitionIssue.ELECTION_OWED:
         return issue.of((leader,) if leader >= 0 else isr)
     if issue is _ELECTION_DUE:
         return issue.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
-    return issue.of(isr, set(replicas) - set(isr) if issue is PartitionIssue.OFFLINE else ())
+    return issue.of(isr, others if issue is PartitionIssue.OFFLINE else ())
 
 
 def _lacking_in(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> tuple[str, ...]:
@@ -204,14 +206,14 @@ def _lacking(
 
 
 class PartitionIssueIndex:
-    """Groups of a cluster while a transaction changes them. They are copied at the first change."""
+    """Groups of a cluster while a transaction changes them. The first change copies the groups."""
 
     __slots__ = ("_owned", "_rules", "groups", "offline_by_topic", "wants_judging")
 
     def __init__(self, groups: dict[str, IssueGroup], offline_by_topic: dict[str, int], rules: CountingRules) -> None:
         self.groups = groups
         self.offline_by_topic = offline_by_topic
-        self.wants_judging = False  # now, and not only at the next heartbeat
+        self.wants_judging = False  # whether alerts must be judged before the next heartbeat
         self._rules = rules
         self._owned = False
 
@@ -279,13 +281,13 @@ class PartitionIssueIndex:
 
 
 def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:
-    """Return all groups and the offline partitions by topic, from a walk over all.
+    """Return all groups and the offline partitions by topic, from a walk over all partitions.
 
     An existing group keeps its beginning.
     """
     rules = header.counting_rules
     issue_index = PartitionIssueIndex({}, {}, rules)
-    for name, topic in sorted(topics, key=itemgetter(0)):  # an alert's examples depend on no chunk
+    for name, topic in sorted(topics, key=itemgetter(0)):  # so that an alert's examples do not depend on chunks
         for number, partition in topic.partitions.items():
             if issues_of(topic, partition, rules):
                 issue_index.recount(TopicPartition(name, number), (None, None), (topic, partition), header.time_ms)

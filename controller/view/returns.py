@@ -1,4 +1,4 @@
-"""Order in which absent brokers should return, so that clients get back most with each one."""
+"""Order in which absent brokers should return, so that each return gives clients back as much as possible."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Waiting(NamedTuple):
     partitions: int
     is_offline: bool  # otherwise they reject acks=all
     internal: int = 0  # partitions of internal topics among them
-    topic: str = ""  # if they are of one
+    topic: str = ""  # the topic of all, if they have the same
 
 
 class Return(NamedTuple):
@@ -37,12 +37,12 @@ class Return(NamedTuple):
 
 
 def is_restored(brokers: Collection[BrokerId], lacking: int, returned: Collection[BrokerId]) -> bool:
-    """Return whether enough brokers have returned, if `lacking` of these must return. None can help if it is 0."""
+    """Return whether `lacking` of the brokers have returned. A `lacking` of 0 means that no return can help."""
     return 0 < lacking <= len(set(brokers).intersection(returned))
 
 
 def order_of_return(waiting: Iterable[Waiting], away: Collection[BrokerId]) -> Iterator[Return]:
-    """Yield the absent broker whose return restores most, then the best one for the rest, until none helps.
+    """Yield the absent broker whose return restores most, then the best broker for the rest, until no return helps.
 
     Offline partitions weigh more than any number that reject acks=all. Between equal brokers, internal topics decide,
     because consumer groups and transactions depend on them, then the lower id. If no broker restores a partition alone,

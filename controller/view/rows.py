@@ -47,7 +47,7 @@ DELETION_QUEUED, DELETION_HELD, DELETION_STARTED, DELETION_WAITING = "queued", "
 def state_change_row(
     tp: TopicPartition, change: StateChange, value: LeaderAndIsr | None, stamp: EffectStamp
 ) -> Transition:
-    """Transition row of a partition's or a replica's state change, an election with the written state."""
+    """Return the row of a partition's or a replica's state change. An election also shows the written state."""
     if change.replica is not None:
         from_state, to_state = REPLICA_WORDS[change.from_state], REPLICA_WORDS[change.to_state]
         return Transition(*stamp, "replica", from_state, to_state, tp.topic, tp.partition, change.replica)
@@ -131,7 +131,7 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
 ) -> PartitionRow:
     """Return the row of the partition as it is now, with the controller's due write.
 
-    Without a topic it is the tombstone.
+    Without a topic the row is the tombstone.
     """
     value = partition.zk_state or _NO_VALUE
     leader, leader_epoch, isr = _leadership_of(due)

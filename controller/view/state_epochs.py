@@ -13,7 +13,7 @@ from controller.model.topics import Partition, Topics
 
 
 def count_state_epochs(topics: Topics) -> dict[ControllerEpoch, int]:
-    """Count the partitions by controller epoch, in a walk over all."""
+    """Count the partitions by controller epoch, in a walk over all partitions."""
     return dict(
         Counter(
             partition.zk_state.controller_epoch

@@ -21,11 +21,11 @@ _BROKERS: Final = "/config/brokers/"
 
 
 class Unparsable(msgspec.Struct, frozen=True):
-    """A setting that fails Kafka's check. `topic` or `broker` is the one whose setting it is."""
+    """A setting that fails Kafka's check. `topic` or `broker` owns the setting."""
 
     path: str
     setting: str
-    value: str  # empty for a broker's, which may be secret
+    value: str  # empty for a broker's setting, which may be secret
     expected: str
     topic: str | None = None
     broker: BrokerId | None = None
@@ -39,7 +39,7 @@ class Unparsable(msgspec.Struct, frozen=True):
 
 
 def unparsable_at_start(header: Header, topic_exists: Callable[[str], bool]) -> Iterator[Unparsable]:
-    """Yield the settings that end a broker's start. A topic's end the start of every broker, also of one without it."""
+    """Yield the settings that end a broker's start. A topic's setting ends the start of every broker."""
     span = header.releases
     for path, settings in sorted(header.configuration.unparsable.items()):
         topic, broker = path.removeprefix(_TOPICS), path.removeprefix(_BROKERS)

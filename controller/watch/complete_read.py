@@ -1,7 +1,7 @@
 """Complete read of a cluster. Its values are stored as they come, and judged at the end.
 
-Conclusions wait for the end, because the order of a read is not the order of the controller's writes. After it the
-state is that of a controller that has just loaded its context.
+Conclusions wait for the end, because the order of a read is not the order of the controller's writes. After the read
+the state is that of a controller that has just loaded its context.
 """
 
 from __future__ import annotations
@@ -116,5 +116,5 @@ def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
 
 
 def _deletion_state(state: ReplicaState) -> ReplicaState:
-    # The deletion may have begun or not. Live replicas count as sent a StopReplica, offline ones as waiting.
+    # The deletion may have begun or not. Live replicas count as having got a StopReplica, offline ones as waiting.
     return ReplicaState.DELETION_STARTED if state is ReplicaState.ONLINE else ReplicaState.DELETION_INELIGIBLE

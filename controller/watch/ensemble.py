@@ -72,7 +72,7 @@ def _note_expiries(state: MutableState, before: Ensemble, newest: Ensemble) -> N
 
 
 def _pause(before: Ensemble, newest: Ensemble) -> str:
-    """Return the sentence of a server that paused in this round or the one before, empty without one."""
+    """Return the sentence of a server that paused in this round or the round before, empty if none did."""
     for server in (*newest.servers, *before.servers):
         if 0 <= server.silent_ms <= _LONGEST_PAUSE_MS:
             return f"{server.address} {server.trouble}"
@@ -82,7 +82,7 @@ def _pause(before: Ensemble, newest: Ensemble) -> str:
 
 
 def note_rollback(state: MutableState, lost_zxid: Zxid) -> None:
-    """Note that ZooKeeper lost the change with this zxid (-1: no change), and forget the term with its older zxids."""
+    """Note that ZooKeeper lost the change with this zxid (-1: no change), and forget the term, whose zxids are void."""
     if lost_zxid < 0:
         return
     header, zxid = state.header, state.record.zxid

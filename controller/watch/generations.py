@@ -1,6 +1,6 @@
 """Records of an older generation than the newest, which are dropped, clocks that were set, and forgotten clusters.
 
-A deposed forwarder still sends a few. A forwarder that keeps sending is either the only one, with a clock that was set
+A deposed forwarder still sends a few records. One that keeps sending is either the only one, with a clock that was set
 back, or a second one without an election. Without the alert its observations would be lost unnoticed.
 
 `model/clock.py` recognises the step of a wall clock, and keeps deadlines from following it. A
@@ -27,7 +27,8 @@ from controller.transaction.transaction import Transaction
 from wording.times import duration
 
 _PATIENCE_MS: Final = 60_000
-# Above the rows of the newest applied record, at whose position these are. A reader keeps a subject's newest row.
+# Rows about refused records are at the position of the newest applied record, so they need higher ordinals than its own
+# rows, because a reader keeps a subject's newest row.
 _ORDINAL: Final = 1_000_000
 
 
@@ -41,7 +42,7 @@ def refuse(context: Context, record: Record) -> Outcome | None:
         return None
     before = context.header.feed.refused
     refused = _refused(before, record, context.header.time_ms)
-    # It takes the place of the newest applied record, so that neither position nor time moves.
+    # The stand-in takes the place of the newest applied record, so that neither position nor time moves.
     header = context.header
     stand_in = replace(
         record,
@@ -72,7 +73,7 @@ def _refused(before: RefusedGeneration | None, record: Record, followed_ms: int)
 
 
 def forget_in_time(header: Header, last: Position) -> None:
-    """Forget the refused generation once a newer one is followed, or after a minute without refusals."""
+    """Forget the refused generation once a newer generation is followed, or after a minute without refusals."""
     refused = header.feed.refused
     if refused is None:
         return

@@ -22,7 +22,7 @@ from controller.watch import generations
 
 _PARTITION_STATE: Final = Place.PARTITION_STATE
 
-# Two records whose clocks differ less from the first one's are no step of the wall clock apart.
+# If the clocks of two records each differ by less than this from the first record's, no clock was set between them.
 _CLOCKS_APART_MS: Final = CLOCK_STEP_MS // 2
 
 
@@ -44,7 +44,7 @@ def load(context: Context, records: Sequence[Record]) -> Context | None:
 
 
 def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> bool:
-    """Return whether the records are complete and their clocks run on. The last record's time is then the time."""
+    """Return whether the records are complete and their clocks run on, so that the last record's time is the time."""
     first = before = records[0]
     is_steady = first.steady_ms >= 0
     for seq, record in enumerate(records, start=first_seq):

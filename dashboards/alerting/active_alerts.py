@@ -1,6 +1,6 @@
-"""Active alerts of a cluster by source, and the source's certainty. A certain source ends the alerts that it lacks.
+"""Active alerts of a cluster by source, and the source's certainty. Alerts end if a certain source lacks them.
 
-Silence is not health. A source without recent news is not certain.
+A source without recent news is not certain, because silence is not health.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def source_of(alert_name: str) -> Source:
 class ActiveAlerts:
     """Active alerts of one cluster by one source, and those that it resolved recently.
 
-    While the source is not `certain`, its alerts stay as they were, and missing ones may still be active.
+    While the source is not `certain`, its alerts stay as they were, because a missing alert may still be active.
     """
 
     cluster: str
@@ -59,7 +59,7 @@ class ActiveAlerts:
     troubled: tuple[PartitionRow, ...] = ()  # the partitions that clients cannot use, or not with acks=all
 
     def topics_of(self, row: AlertRow) -> set[str]:
-        """Return the topics that an alert affects. A row has ten examples, so the brokers of a larger one decide."""
+        """Return the topics that an alert affects. A row has ten examples, so its brokers decide beyond that."""
         named = {_PARTITION_NUMBER.sub("", each) if row.partitions else each for each in row.examples}
         if row.partitions > len(row.examples):
             named |= {each.topic for each in self.troubled if not set(row.brokers).isdisjoint(each.replicas)}
@@ -81,25 +81,25 @@ def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
 def of_staleness(
     snapshot: ClusterSnapshot, heard_ms: int, *, stale_since_ms: int | None, silent: str, certain: bool
 ) -> ActiveAlerts:
-    """Return the alert ReplicaStale of a cluster whose newest heartbeat is of `heard_ms`, if it is stale.
+    """Return the alert ReplicaStale of a cluster with its newest heartbeat at `heard_ms`, if the cluster is stale.
 
-    The alert begins when the silence was judged. Alertmanager sends an alert at once that began longer ago than its
-    `group_wait`, so one dead process would page in several messages. `silent` is the answer of
-    `silent_process`.
+    The alert begins when the silence was noticed, not at `heard_ms`, because Alertmanager sends an alert at once that
+    began longer ago than its `group_wait`, so one dead process would page in several messages. `silent` is the answer
+    of `silent_process`.
     """
     alerts = {} if stale_since_ms is None else {STALE: snapshot.stale_alert(heard_ms, stale_since_ms, silent)}
     return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
 def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[ActiveAlerts]:
-    """Return the sources of a forgotten cluster, certain and without an active alert."""
+    """Return the sources of a forgotten cluster without active alerts. They are certain, so its sent alerts end."""
     for source in Source:
         resolved = endings if source is Source.OUTPUTS else {}
         yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)
 
 
 def alert_at(gauges: GaugesRow, **fields: object) -> AlertRow:
-    """Return an alert that the exporter judges, at the place and the time of these gauges, with its other fields."""
+    """Return an alert that the exporter itself finds, with the place and the time of these gauges."""
     return AlertRow(
         cluster=gauges.cluster,
         generation=gauges.generation,

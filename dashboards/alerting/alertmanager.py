@@ -29,11 +29,11 @@ _IS_NO_ALERTMANAGER = "This is not Alertmanager. Give Alertmanager's own address
 
 
 class UnreachableError(Exception):
-    """The Alertmanager does not answer, or cannot for now, in one sentence."""
+    """The Alertmanager does not answer, or cannot take alerts now. The message is one sentence."""
 
 
 class RefusedError(Exception):
-    """The Alertmanager rejects alerts, in one sentence. `in_part` means that it accepted the valid ones."""
+    """The Alertmanager rejects alerts. The message is one sentence. `in_part` means that it accepted the valid ones."""
 
     def __init__(self, sentence: str, *, in_part: bool) -> None:
         super().__init__(sentence)
@@ -62,8 +62,8 @@ _FOUND_ALERTS = JsonDecoder(list[_FoundAlert])
 class Alertmanager:
     """One Alertmanager. Raise ServeError for an unusable `ca_file`.
 
-    Requests go only to its address. Redirects are rejected. Proxy variables are for outside addresses and have no
-    effect.
+    Requests go only to this address, so redirects are rejected, and proxy variables, which are for outside addresses,
+    have no effect.
     """
 
     def __init__(self, url: str, config: AlertmanagerConfig) -> None:
@@ -82,7 +82,7 @@ class Alertmanager:
             raise RefusedError(f"{self.url} answers alerts with {answer}. {_IS_NO_ALERTMANAGER}", in_part=False)
 
     def alerts(self) -> list[Message]:
-        """List Kontrast's active alerts there. Raise UnreachableError or RefusedError."""
+        """Return Kontrast's active alerts in this Alertmanager. Raise UnreachableError or RefusedError."""
         return [
             Message(
                 labels=tuple(sorted(alert.labels.items())),
@@ -142,7 +142,7 @@ class Alertmanager:
             login = f"{self._config.username}:{password}".encode()
             headers["Authorization"] = f"Basic {base64.b64encode(login).decode()}"
         elif (token := self._config.bearer_token) is not None:
-            if not (token.isascii() and token.isprintable()):  # a later error would show it
+            if not (token.isascii() and token.isprintable()):  # an error by the HTTP library would show the token
                 raise self._unreachable("the bearer token has characters outside printable ASCII")
             headers["Authorization"] = f"Bearer {token}"
         return headers

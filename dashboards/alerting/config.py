@@ -1,4 +1,4 @@
-"""Settings of delivery to Alertmanager, checked when they are made."""
+"""Settings of delivery to Alertmanager, checked at construction."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from dashboards.catalogue.alert_metrics import ALERT_SINCE
 from dashboards.errors import ServeError
 from transport.secret import read_secret
 
-# The labels that an alert's own row gives.
+# Labels from an alert's own row, so a setting may not give them.
 OWN_LABELS = frozenset({"alertname", *ALERT_SINCE.labels}) - {"alert"}
 
-# A heartbeat comes each second. Batches of a large cluster and a failover of the forwarder take up to ten.
+# A heartbeat comes each second, but a batch of a large cluster or a failover of the forwarder takes up to ten seconds.
 STALE_AFTER_SECONDS = 30.0
 
 _LABEL_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _CREDENTIALS = ("password_file", "password_variable", "bearer_token_file", "bearer_token_variable")
 
 # A crash pages by default, because the next loss may take partitions from clients, and a crashed process does not
-# always start again. Where a supervisor restarts brokers, a warning is enough: BrokerCrashed only pages while clients
-# have lost nothing, and their first loss pages as PartitionsOffline or PartitionsUnderMinIsr in any case.
+# always start again. If a supervisor restarts brokers, a warning is enough, because BrokerCrashed pages only while
+# clients have lost nothing. Their first loss pages as PartitionsOffline or PartitionsUnderMinIsr in any case.
 CRASH_SEVERITIES = ("page", "warn")
 _MORE_THAN_NOTHING = ("timeout_seconds", "resend_interval_seconds", "resolve_timeout_seconds", "stale_after_seconds")
 
@@ -58,7 +58,7 @@ class AlertmanagerConfig:
 
     @property
     def stale_after_ms(self) -> int:
-        """Return the age of the newest heartbeat from which a cluster is not known, on every face."""
+        """Return the age of the newest heartbeat at which pages, metrics and alerts take a cluster for unknown."""
         return int(self.stale_after_seconds * 1000)
 
     def __post_init__(self) -> None:

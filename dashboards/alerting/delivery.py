@@ -23,7 +23,7 @@ from questions.doubts import silent_process
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.25
-_NEWS_SECONDS = 0.01  # in which more rows of the same batch follow
+_NEWS_SECONDS = 0.01  # within this time more rows of the same batch follow
 
 _logger = logging.getLogger("kontrast.dashboards")
 
@@ -32,7 +32,7 @@ More = Callable[[], Sequence[ActiveAlerts]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Heard:
-    """A cluster's newest heartbeat. `at_ms` is the arrival of the last fresh one by the steady clock."""
+    """A cluster's newest heartbeat. `at_ms` is when the last fresh heartbeat arrived, by the steady clock."""
 
     place: tuple[int, int, int] | None
     is_fresh: bool
@@ -41,7 +41,7 @@ class _Heard:
 
 
 class Delivery:
-    """The threads. Without an Alertmanager only the registry is kept. `failure` is set if a defect ended a thread.
+    """Delivery's threads, without an Alertmanager only the registry's. `failure` is set if a defect ended a thread.
 
     `more` returns the active alerts of other sources than the outputs.
     """
@@ -64,7 +64,7 @@ class Delivery:
             Sender(Alertmanager(url, config), config, self._registry) for url in dict.fromkeys(config.urls)
         )
         self._heard: dict[str, _Heard] = {}  # by cluster
-        self._stale_since_ms: dict[str, int] = {}  # of the clusters that are stale
+        self._stale_since_ms: dict[str, int] = {}  # stale clusters, each with the time when its silence was noticed
         self._stop = threading.Event()
         self._looking = threading.Lock()
         jobs = {f"alerts to {sender.url}": sender.run for sender in self.senders}
@@ -83,7 +83,7 @@ class Delivery:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._stop.set()
-        self._memory.alert_news.set()  # so that no thread waits for it
+        self._memory.alert_news.set()  # wakes the thread that waits for it
         give_up_at = time.monotonic() + self._join_seconds
         for thread in self._threads:
             thread.join(max(0.0, give_up_at - time.monotonic()))  # daemons do not keep the process alive
@@ -110,7 +110,7 @@ class Delivery:
     def _look(self) -> None:
         with self._looking:
             reading = self._reading.snapshot()
-            if any(each.caught_up for each in reading.by_source().values()):  # else the past is being read
+            if any(each.caught_up for each in reading.by_source().values()):  # otherwise the rows are still of the past
                 now_ms, steady_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
                 active = self._collect(reading, now_ms, steady_ms)
                 self._registry.update(active, now_ms, steady_ms, knows_all=reading.caught_up)
@@ -119,7 +119,7 @@ class Delivery:
         stale_since_ms: dict[str, int] = {}
         for snapshot in self._memory.clusters():
             if snapshot.is_replayed or not reading.of(snapshot.cluster).caught_up:
-                continue  # a past and its end alert no one
+                continue  # a replayed past, and its silence at the end, must not alert
             job = self._memory.job_of(snapshot.cluster)
             heard = self._hear(snapshot, now_ms, steady_ms)
             stale = steady_ms - heard.at_ms > self._stale_after_ms
@@ -141,7 +141,7 @@ class Delivery:
             yield replace(said, certain=said.certain and said.cluster not in stale_since_ms)
 
     def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
-        """Note a fresh heartbeat. A new cluster has as long as the others for its first one."""
+        """Note a fresh heartbeat. The age of a cluster that never sent one counts from the moment it was first seen."""
         gauges, made_ms = snapshot.gauges, snapshot.heartbeat_ms
         place = None if gauges is None else (gauges.generation, gauges.seq, snapshot.clock_behind_ms)
         known = self._heard.get(snapshot.cluster)

@@ -46,12 +46,12 @@ class Message:
     ended_ms: int | None = None
 
     def label(self, name: str) -> str:
-        """Return the label's value, empty without it."""
+        """Return the label's value, or an empty text if the alert lacks the label."""
         return dict(self.labels).get(name, "")
 
     @property
     def is_addition(self) -> bool:
-        """Return whether it only adds to the alert with the same labels otherwise."""
+        """Return whether the message only adds news or a broker to an alert that has a message of its own."""
         return bool(self.label(OTHER_BROKER) or self.label(NEWS))
 
     @property
@@ -66,11 +66,11 @@ class Message:
         return self.annotated(state="unknown")
 
     def annotated(self, **annotations: str) -> Message:
-        """Return the same alert with these annotations in the place of the former ones."""
+        """Return the same alert with these annotations, which replace former values."""
         return replace(self, annotations=_pairs({**dict(self.annotations), **annotations}))
 
     def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
-        """Return the element of Alertmanager's v2 API. An active alert ends by itself without a timely repetition."""
+        """Return the element of Alertmanager's v2 API. An active alert ends by itself if it is not repeated in time."""
         start_ms = min(self.since_ms, now_ms)
         if self.ended_ms is None:
             end_ms = now_ms + int(config.resolve_timeout_seconds * 1000)
@@ -88,7 +88,7 @@ class Message:
 def message_of(
     row: AlertRow, config: AlertmanagerConfig, team: Team | None = None, topics: Sequence[str] = ()
 ) -> Message:
-    """Return the alert's own message, to a team whose `topics` are affected if there is one."""
+    """Return the alert's own message, for a team with affected `topics` if one is given."""
     kind = f"{NAME_PREFIX}{row.alert}"
     labels = {
         **config.external_labels,
@@ -122,7 +122,7 @@ def message_of(
 
 
 def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
-    """Return the row's severity. BrokerCrashed pages only where no partition does, so where clients lost nothing."""
+    """Return the row's severity. For a BrokerCrashed that pages, clients lost nothing, so the setting decides."""
     pages_for_nothing = row.alert == BROKER_CRASHED.name and row.severity is Severity.PAGE
     return Severity(config.crash_without_damage) if pages_for_nothing else row.severity
 
@@ -130,10 +130,11 @@ def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
 def messages_of(row: AlertRow, config: AlertmanagerConfig, by_team: TopicsByTeam = _OF_NO_TEAM) -> tuple[Message, ...]:
     """Return the alert's message, one for each further broker of its incident, and one for each of its news.
 
-    Each affected team gets these with its label, because Alertmanager routes an alert by its labels.
+    Each affected team gets these messages with its own label, because Alertmanager routes an alert by its labels.
 
-    Alertmanager sends news of new and ended labels only. A broker that joins, further damage and another next step
-    therefore bring a new label. The others stay as long as the alert, so nothing ends before the incident.
+    Alertmanager sends news only for new and ended labels. A broker that joins, further damage and another next step
+    therefore bring a message with a new label. Earlier messages stay as long as the alert, because their end would
+    look like the end of the incident.
     """
     return tuple(
         each for team, topics in by_team.items() for each in _messages(row, message_of(row, config, team, topics))

@@ -17,7 +17,7 @@ from dashboards.alerting.message import ALERT_ID, SEVERITY_LABELS, TEAM, Labels,
 from dashboards.alerting.title import title_of
 from questions.clients.teams import NO_TEAMS, Teams
 
-# An output that is read again from its beginning briefly lacks active alerts. Only a longer silence is an end.
+# An output that is read again from its beginning briefly lacks active alerts, so only a longer silence ends them.
 _UNMENTIONED_MS = 60_000
 
 _Subject = tuple[str, Source, str]  # cluster, source, the alert's id
@@ -35,7 +35,7 @@ class _Built:
     row: AlertRow
     certain: bool
     messages: tuple[Message, ...]
-    by_team: TopicsByTeam  # whose topics were affected since the alert opened
+    by_team: TopicsByTeam  # topics that were affected at any time since the alert opened
 
 
 class AlertRegistry:
@@ -49,12 +49,12 @@ class AlertRegistry:
         self._newest: tuple[ActiveAlerts, ...] | None = None
         self._mentioned: dict[Labels, _Tracked] = {}
         self._missed: dict[Labels, _Tracked] = {}  # sent, and not mentioned now
-        self._ended: dict[Labels, tuple[Message, int]] = {}  # and when it ended here, by the steady clock
+        self._ended: dict[Labels, tuple[Message, int]] = {}  # with the time of the end, by the steady clock
         self._messages: tuple[Message, ...] | None = None
-        self._active: dict[str, list[Message]] | None = None  # made when it is asked for
+        self._active: dict[str, list[Message]] | None = None  # computed by `active`, None after a change
 
     def messages(self) -> tuple[Message, ...] | None:
-        """Return all messages, once an update has made them."""
+        """Return all messages, None before the first update."""
         with self._lock:
             return self._messages
 
@@ -70,9 +70,9 @@ class AlertRegistry:
             return self._active
 
     def update(self, active: Iterable[ActiveAlerts], now_ms: int, steady_ms: int, *, knows_all: bool = True) -> None:
-        """Add each source's active alerts, by the wall clock and a steady one. It is cheap without a change.
+        """Take the active alerts of all sources, with the time by the wall clock and a steady one.
 
-        Unless it `knows_all` sources, the alerts of an unmentioned one are unknown.
+        A call without a change is cheap. If `active` may lack a source (not `knows_all`), its alerts become unknown.
         """
         newest = tuple(active)
         with self._lock:
@@ -93,13 +93,13 @@ class AlertRegistry:
             self._ended = {k: (message, at) for k, (message, at) in self._ended.items() if steady_ms - at < keep_ms}
             not_ended = (tracked.message for held in (self._mentioned, self._missed) for tracked in held.values())
             messages = (*not_ended, *(message for message, _ in self._ended.values()))
-            if messages != self._messages:  # an unchanged object means no change
+            if messages != self._messages:  # senders take the same object for no change
                 self._messages, self._active = messages, None
 
     def adopt(self, found: Iterable[Message]) -> None:
-        """Track alerts that an Alertmanager has from before this process began, until it is known if they are active.
+        """Track alerts that an Alertmanager has from an earlier process, until their source decides if they are active.
 
-        Alerts with other external labels are another exporter's.
+        Alerts with other external labels belong to another exporter.
         """
         with self._lock:
             for message in found:
@@ -129,7 +129,7 @@ class AlertRegistry:
                     known = _Built(row, said.certain, messages, by_team)
                 built[subject] = known
                 for message in known.messages:
-                    # Of two with the same labels, which are one for Alertmanager, the older holds.
+                    # Two messages with the same labels are one alert for Alertmanager, so the older one counts.
                     mentioned.setdefault(message.labels, _Tracked(subject, message))
         self._built = built
         self._missed = {k: tracked for k, tracked in {**self._missed, **self._mentioned}.items() if k not in mentioned}
@@ -137,13 +137,13 @@ class AlertRegistry:
         self._mentioned = mentioned
 
     def _by_team(self, topics: set[str], before: _Built | None) -> TopicsByTeam:
-        """Return the affected topics by team. A team's alert lasts as long as the incident, as a broker's does."""
+        """Return the affected topics by team. A topic stays until the incident ends, so a team's alert does, too."""
         earlier = () if before is None else (topic for known in before.by_team.values() for topic in known)
         every = sorted({*topics, *earlier})
         return self._teams.teams_of(every) or {None: ()}
 
     def _miss(self, labels: Labels, tracked: _Tracked, said: ActiveAlerts | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
-        """Judge an alert that was sent and that its source does not mention."""
+        """Decide if an alert has ended that was sent, but that its source does not mention any more."""
         if said is None:  # its source is gone, so Alertmanager's time-out ends it
             del self._missed[labels]
             return
@@ -156,7 +156,7 @@ class AlertRegistry:
         if tracked.unmentioned_since_ms is None:
             tracked.unmentioned_since_ms = steady_ms
         is_silent = steady_ms - tracked.unmentioned_since_ms >= _UNMENTIONED_MS
-        by_nature = said.source is Source.STALENESS  # which is judged each time
+        by_nature = said.source is Source.STALENESS  # its answer is always complete
         continued = said.alerts.get(alert_id)
         if ending or continued or is_silent or by_nature:
             del self._missed[labels]

@@ -1,6 +1,6 @@
-"""Sender of the registry's messages to one Alertmanager, each again at an interval, with retries and counts.
+"""Sender of the registry's messages to one Alertmanager, which repeats, retries and counts them.
 
-Each Alertmanager has a sender and a thread of its own, so that one that is down holds up no other.
+Each Alertmanager has a sender and a thread of its own, so that a dead Alertmanager does not delay the others.
 """
 
 from __future__ import annotations
@@ -46,24 +46,24 @@ class Sender:
     def __init__(self, alertmanager: Alertmanager, config: AlertmanagerConfig, registry: AlertRegistry) -> None:
         self.url = alertmanager.url
         self.results: Counter[Result] = Counter(dict.fromkeys(Result, 0))
-        self.is_up: bool | None = None  # unset before the first attempt
-        self.delivered_ms = 0  # when it last took something, since 1970; 0: never
+        self.is_up: bool | None = None  # None before the first attempt
+        self.delivered_ms = 0  # when the Alertmanager last accepted a message, since 1970, or 0
         self._alertmanager = alertmanager
         self._config = config
         self._registry = registry
-        self._sent: dict[Labels, tuple[Message, float]] = {}  # and when
-        self._known: set[Labels] = set()  # alerts that it sent, or found there
-        self._found: frozenset[Labels] = frozenset()  # there at the start, until the registry knows their end
-        self._changed_at: dict[Labels, float] = {}  # since when a message differs from the sent one
-        self._done: tuple[Message, ...] | None = None  # the newest messages that were all sent
-        self._resend_at = 0.0  # the first
-        self._asked = False  # for alerts from before this process began
+        self._sent: dict[Labels, tuple[Message, float]] = {}  # with the time, by the steady clock
+        self._known: set[Labels] = set()  # alerts that this sender sent, or found in the Alertmanager
+        self._found: frozenset[Labels] = frozenset()  # alerts in the Alertmanager at the start
+        self._changed_at: dict[Labels, float] = {}  # when a message began to differ from the sent one
+        self._done: tuple[Message, ...] | None = None  # the registry's messages, if all of them were sent
+        self._resend_at = 0.0  # when the oldest message must be repeated
+        self._asked = False  # whether the Alertmanager was asked for alerts of an earlier process
         self._check_at = 0.0  # when to check again that an Alertmanager answers
         self._failing_since: float | None = None
         self._retry_seconds = _FIRST_RETRY_SECONDS
 
     def run(self, stop: threading.Event) -> None:
-        """Send until `stop`. Active alerts then end by the Alertmanager's time-out. They are not resolved."""
+        """Send until `stop`. Active alerts are not resolved then, but end by the Alertmanager's time-out."""
         while not stop.is_set():
             wait_seconds = _LOOK_SECONDS
             try:
@@ -79,7 +79,7 @@ class Sender:
         if messages is None:
             return
         if not self._asked:
-            # Its alerts from before may have ended while no exporter ran.
+            # Alerts in the Alertmanager may have ended while no exporter ran.
             found = self._alertmanager.alerts()
             self._registry.adopt(found)
             self._found = frozenset(message.labels for message in found)
@@ -90,7 +90,7 @@ class Sender:
             return
         due = self._due([message for message in messages if self._is_told(message)])
         if time.monotonic() >= self._check_at:
-            # Accepting alerts has an empty answer, which anything may give.
+            # The answer to sent alerts is empty, so only this check shows that an Alertmanager answers.
             with self._counting_failures(due):
                 self._alertmanager.check()
             self._answered_as_alertmanager()
@@ -109,12 +109,12 @@ class Sender:
         self._recover()
 
     def _is_told(self, message: Message) -> bool:
-        """Return whether the message may be sent. The end of an alert that was never sent would be told as news."""
+        """Return whether the message may be sent. The end of an alert that was never sent would be news to people."""
         return message.ended_ms is None or message.labels in self._known
 
     def _due(self, messages: Sequence[Message]) -> list[Message]:
         now = time.monotonic()
-        # A broker that joins an incident is a message of its own, which brings the alert's new sentence along.
+        # A broker that joins an incident is a new message, so the alert's new sentence need not wait.
         opens = any(message.labels not in self._sent for message in messages)
         due = []
         for message in messages:
@@ -162,7 +162,7 @@ class Sender:
 
     def _complain(self, error: Exception) -> None:
         self.is_up = False
-        # A restarted Alertmanager has no earlier alerts.
+        # The Alertmanager may have restarted and lost all alerts, so send everything again.
         self._sent.clear()
         self._changed_at.clear()
         self._done = None

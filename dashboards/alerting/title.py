@@ -10,7 +10,7 @@ from wording.sentences import counted, event_of, listed, plural
 
 # Opsgenie cuts a title at 130 characters, and a phone near 70. The rest is for the number of other alerts: " (+12)".
 LONGEST_TITLE: Final = 64
-_RESOLVED: Final = "Resolved: "  # which deploy/alertmanager/kontrast.tmpl puts in front
+_RESOLVED: Final = "Resolved: "  # the prefix by deploy/alertmanager/kontrast.tmpl
 _LONGEST_CLUSTER: Final = 24
 _LONGEST_TEAM: Final = 16
 _LONGEST_SUBJECT: Final = 32
@@ -19,8 +19,8 @@ _LONGEST_SUBJECT: Final = 32
 def title_of(row: AlertRow, team: str = "") -> str:
     """Return the title, such as "orders: 2 partitions offline, start broker 1". The step is left out if it is too long.
 
-    The affected team follows the cluster, such as "orders, team pay: 2 partitions offline". A resolved alert has no
-    next step, and leaves room for the word that it is resolved.
+    The affected team follows the cluster, such as "orders, team pay: 2 partitions offline". The title of a resolved
+    alert has no next step, and leaves room for the prefix "Resolved".
     """
     cluster = _cut(row.cluster, _LONGEST_CLUSTER) + (f", team {_cut(team, _LONGEST_TEAM)}" if team else "")
     event, step = _words(row)

@@ -1,4 +1,4 @@
-"""The brokers' own metadata compared with ZooKeeper's."""
+"""Metrics of the brokers' own metadata, compared with ZooKeeper's."""
 
 from __future__ import annotations
 

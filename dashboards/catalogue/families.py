@@ -58,7 +58,7 @@ def _exemplar(example: Example) -> Exemplar:
 
 
 class TableCollector(Collector, Generic[_Source]):
-    """Answers each scrape by a table of samples, from the sources of that moment with their first labels."""
+    """Collector of a table of samples. At each scrape, `sources` returns the sources with their first labels."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class TableCollector(Collector, Generic[_Source]):
 
 
 def value_of(read: Callable[[_Source], float | None]) -> Callable[[_Source], Iterator[Sample]]:
-    """Return a sample without further labels, none of a source that has no such value."""
+    """Return a reader that yields the source's value without further labels, and no sample if the value is None."""
 
     def samples(source: _Source) -> Iterator[Sample]:
         value = read(source)

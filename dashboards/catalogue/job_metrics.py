@@ -1,4 +1,4 @@
-"""The streaming job by its own row in the output `job`; its counters start with its process."""
+"""Metrics of the streaming job, from its row in the output `job`. Counters start at zero with the job's process."""
 
 from __future__ import annotations
 

@@ -36,9 +36,9 @@ class Metric:
     unit: str = ""
     labels: tuple[str, ...] = (CLUSTER_LABEL,)
     before_ready: bool = False
-    of_watch: bool = False  # exported by `kontrast watch` about itself, else by `kontrast serve`
+    of_watch: bool = False  # exported by `kontrast watch` about itself, otherwise by `kontrast serve`
     of_pages: bool = False  # exported by both, about the process and its pages
-    switched_on_by: str = ""  # the table of the configuration without which it is not exported
+    switched_on_by: str = ""  # table of the configuration that switches the metric on
     page: str = METRICS_PAGE
 
 

@@ -1,4 +1,4 @@
-"""Metrics of a migration to KRaft, its phase, its pulse, the way back, and brokers by mode."""
+"""Metrics of a migration to KRaft: its phase, its pulse, the rollback, and brokers by mode."""
 
 from __future__ import annotations
 

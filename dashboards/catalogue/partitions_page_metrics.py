@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, PARTITIONS_PAGE, Metric
 
-_PAGE = f"/clusters/{{{CLUSTER_LABEL}}}/topics/{{topic}}/{{partition}}"  # a sample cannot have a link
+_PAGE = f"/clusters/{{{CLUSTER_LABEL}}}/topics/{{topic}}/{{partition}}"  # in the help, because a sample has no link
 
 
 def _of_partition(name: str, text: str) -> Metric:

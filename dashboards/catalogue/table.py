@@ -1,4 +1,4 @@
-"""Every metric of the catalogue by subject. `jmx_metrics` has those with the names of Kafka's JMX exporter."""
+"""Every metric of the catalogue by subject. `jmx_metrics` has the metrics with names of Kafka's JMX exporter."""
 
 from __future__ import annotations
 

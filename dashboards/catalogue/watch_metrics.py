@@ -1,4 +1,4 @@
-"""`kontrast watch` about its own work."""
+"""Metrics of `kontrast watch` about its own work."""
 
 from __future__ import annotations
 

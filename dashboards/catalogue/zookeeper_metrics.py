@@ -1,4 +1,4 @@
-"""The watched ZooKeeper ensemble, as its servers describe it."""
+"""Metrics of the watched ZooKeeper ensemble, as its servers describe it."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from transport.printable import printable
 
 STEP: Final = 13  # from a square to the next
 SAYS: Final = 200  # width of a line's counts in words
-CHARACTER: Final = 7.0  # width on average, at the size of the text
+CHARACTER: Final = 7.0  # average width of a character, at the size of the text
 BOLD: Final = ' font-weight="700"'
 
 
@@ -45,7 +45,7 @@ class Canvas:
     then: str = ""
 
     def link(self, path: str, title: str, inner: str, more: str = "") -> str:
-        """Return a link with its title, or a group where nothing can be followed."""
+        """Return a link with its title, or a group with the title if the drawing has no links."""
         lines = "\n".join(map(printable, title.split("\n")))
         named = f"<title>{escape(lines)}</title>{inner}"
         if not self.home:

@@ -1,4 +1,4 @@
-"""Racks with their brokers: a box for each, or small cells of many."""
+"""Racks with their brokers. Each broker is a box, or a small cell if there are many."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from dashboards.drawn_map.canvas import BOLD, CHARACTER, Canvas, shortened
 from questions.overview.impact_map import ImpactMap, Moment
 from questions.overview.overview import BrokerCell, Rack
-from wording.times import age, duration
+from wording.times import duration
 
-_BOXES: Final = 40  # brokers, of more each is a small cell
+_BOXES: Final = 40  # with more brokers each is a small cell
 _BOX, _CELL_HEIGHT, _LONGEST_NAME = (92, 40), 19, 10
 
 
@@ -77,7 +77,7 @@ def _broker(cell: BrokerCell, state: _Shown, place: tuple[float, float, float], 
 
 def _shown(cell: BrokerCell, impact: ImpactMap, as_of_ms: int) -> _Shown:
     title = _broker_words(cell, as_of_ms)
-    if impact.shown is Moment.BEFORE:  # its leaders then are not counted
+    if impact.shown is Moment.BEFORE:  # the broker's leaders at that moment are not counted
         is_up = cell.broker in impact.starts
         return _Shown(is_up, "up" if is_up else "away", title)
     if cell.broker in impact.lost:
@@ -93,8 +93,4 @@ def _shown(cell: BrokerCell, impact: ImpactMap, as_of_ms: int) -> _Shown:
 
 def _broker_words(cell: BrokerCell, as_of_ms: int) -> str:
     name = f"Broker {cell.broker}{', controller' if cell.is_controller else ''}"
-    leads = f"leads {cell.leaders:,} of {cell.replicas:,} replicas"
-    if cell.since_ms is None:
-        return f"{name}: never registered, {leads}"
-    state = "up" if cell.registered else "in KRaft mode (inferred)" if cell.inferred else "down"
-    return f"{name}: {state} for {age(cell.since_ms, as_of_ms)}, {leads}"
+    return f"{name}: {cell.lasting(as_of_ms)}, leads {cell.leaders:,} of {cell.replicas:,} replicas"

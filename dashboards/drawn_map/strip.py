@@ -46,7 +46,7 @@ def _span(strip: Strip, canvas: Canvas, span: StateSpan, more: str) -> str:
 
 
 def _ticks(strip: Strip, canvas: Canvas) -> Iterator[str]:
-    """Yield the events, those of nearly one place as one tick, and label as many as have room, the newest first."""
+    """Yield a tick for each event, one for events close together, and labels as far as there is room, newest first."""
     last = "now" if strip.at_ms >= strip.end_ms and not canvas.then else _clock(strip.end_ms)
     yield canvas.text(0, 30, _clock(strip.begin_ms), size=11)
     yield canvas.text(canvas.frame.width, 30, last, size=11, more=' text-anchor="end"')
@@ -75,7 +75,7 @@ def _near_events(strip: Strip, canvas: Canvas) -> Iterator[tuple[float, list[New
 
 
 def _label(events: Sequence[News]) -> str:
-    """Return the time of the first event with the brokers that left or came, or the event itself."""
+    """Return the time of the first event, and the brokers that left or came, or else the event's sentence."""
     first = min(events, key=lambda news: (not news.says.startswith("broker "), not news.is_bad, news.time_ms))
     verb = first.says.rpartition(" ")[2]
     alike = {news.says.split(" ")[1] for news in events if news.says.startswith("broker ") and news.says.endswith(verb)}

@@ -19,7 +19,7 @@ svg.lanes line.objective { stroke: var(--affected); opacity: 1; stroke-dasharray
 table { margin-bottom: 1.2rem; }
 td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; padding-right: 1.2rem; }
 """
-_MOST_TOPICS: Final = 100  # of a cluster in its table, while CSV and JSON have all
+_MOST_TOPICS: Final = 100  # rows of a cluster's table, while CSV and JSON have all topics
 
 
 def page_of(report: Report, doubts: Iterable[str] = ()) -> str:
@@ -153,7 +153,7 @@ def _brokers_and_alerts(body: Element, cluster: ClusterReport) -> None:
 
 
 def _table(body: Element, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Return a table with a name in its first column, or an empty text without rows."""
+    """Add a table with a name in its first column, or nothing if there are no rows."""
     if not rows:
         return
     table = SubElement(body, "table")

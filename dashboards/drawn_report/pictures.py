@@ -58,7 +58,7 @@ def _bar(cluster: ClusterReport, topic: TopicAvailability, number: int, most: fl
 
 
 def _round_step(least: float) -> float:
-    """Return the least of 1, 2 and 5 times a power of ten that is not less."""
+    """Return the smallest round step of at least this size, which is 1, 2 or 5 times a power of ten."""
     power = 10.0 ** math.floor(math.log10(least))
     return next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least)
 

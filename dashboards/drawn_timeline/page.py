@@ -32,7 +32,7 @@ summary { cursor: pointer; }
 
 
 def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
-    """Return the page's HTML. `doubts` are the reasons why it may be incomplete."""
+    """Return the page's HTML. `doubts` are the reasons why the timeline may be incomplete."""
     about = f": {timeline.about}" if timeline.about else ""
     page, body = begun_page(printable(f"What happened in cluster {timeline.cluster}{about}"))
     SubElement(

@@ -13,13 +13,13 @@ from questions.timeline.timeline import Timeline
 from transport.printable import printable
 
 WIDTH: Final = 1200
-LEFT: Final = 190  # of the width, for the lanes' names
+LEFT: Final = 190  # width of the lanes' names
 RIGHT: Final = 12
-TOP: Final = 26  # for the times
+TOP: Final = 26  # height of the times
 LANE: Final = 20
 BAR: Final = 14
 LEAST_BAR: Final = 1.5  # so that a short outage stays visible
-_CHARACTER: Final = 6.2  # on average, at the size of the text
+_CHARACTER: Final = 6.2  # average width of a character, at the size of the text
 MOST_TICKS: Final = 8
 LONGEST_NAME: Final = 28
 _SECOND: Final = 1_000
@@ -47,7 +47,7 @@ svg.lanes .hatch { stroke: var(--unknown); stroke-width: 3; opacity: 1; }
 
 
 def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
-    """Return the picture of the lanes, with a line at a moment. `STYLE` has its forms, in named colours."""
+    """Return the picture of the lanes, with a line at a moment. The page must have `STYLE`, which gives it its form."""
     lanes = timeline.pictured.lanes
     bottom = str(height_of(len(lanes)))
     picture = begun_picture(len(lanes), f"Healthy and troubled times of cluster {printable(timeline.cluster)}")

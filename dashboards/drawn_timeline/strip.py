@@ -13,7 +13,7 @@ from questions.timeline.timeline import Timeline
 
 CELLS: Final = 100  # of a strip, each with its worst condition
 _BEST_FIRST: Final = tuple(Condition)
-_MOST_TROUBLED: Final = 8  # lanes of a phone's screen, beside the band and the incidents
+_MOST_TROUBLED: Final = 8  # lanes that a phone's screen has room for, beside the band and the incidents
 _MOST_SPANS: Final = 20
 
 
@@ -42,7 +42,7 @@ class FoldedLanes(NamedTuple):
 
 
 def folded_lanes(timeline: Timeline) -> FoldedLanes:
-    """Return the timeline's lanes for a small screen, the ones in trouble first."""
+    """Return the timeline's lanes for a small screen, lanes in trouble first."""
     every = [_folded(lane, timeline) for lane in timeline.pictured.lanes if lane.spans]
     troubled = [each for each in every if any(span.condition is not Condition.WELL for span in each.lane.spans)]
     troubled.sort(key=lambda each: -_BEST_FIRST.index(each.now))

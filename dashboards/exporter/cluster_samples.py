@@ -39,7 +39,7 @@ def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ReadyCluster, Gauges
 def _counts(
     read: Callable[[GaugesRow], Mapping[str, int]], *known: str
 ) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    """Return one sample per key. The known ones always exist, because `rate()` ignores a counter's first value."""
+    """Return one sample per key. Known keys always have one, because `rate()` ignores a counter's first value."""
 
     def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
         for key, count in sorted({**dict.fromkeys(known, 0), **read(gauges)}.items()):
@@ -60,7 +60,7 @@ def _by_broker(
 
 
 def _by_state(counts: Mapping[str, int], states: type[PartitionState] | type[ReplicaState]) -> dict[str, int]:
-    """Return a count for every state, even for an unknown one in the row."""
+    """Return a count for every state, and for words in the row that are no known state."""
     complete = {**dict.fromkeys((state.word for state in states), 0), **counts}
     return {_STATE_LABELS.get(word, word): count for word, count in complete.items()}
 
@@ -111,7 +111,7 @@ def _offline_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
 
 def _brought_back_by(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
     for row in ready.snapshot.unusable[: ready.limits.partitions]:
-        brokers = row.isr or row.replicas  # one that was never created needs any of its replicas
+        brokers = row.isr or row.replicas  # a partition without a first leader needs any of its replicas
         yield (row.topic, str(row.partition), _joined(brokers)), 1
 
 

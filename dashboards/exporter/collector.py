@@ -23,7 +23,7 @@ from questions.picture import Present
 
 
 class MemoryCollector(Collector):
-    """Answers each scrape from the memory, the reading and the active alerts of that moment."""
+    """Collector that answers each scrape from the present memory, reading and active alerts."""
 
     def __init__(  # noqa: PLR0913 (one source an argument)
         self,

@@ -1,4 +1,4 @@
-"""Settings of `kontrast serve`, checked when they are made."""
+"""Settings of `kontrast serve`, checked at construction."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERYWHERE: Final = ("", "0.0.0.0", "[::]")  # noqa: S104 (compared, not bound)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServeConfig:
-    """Settings of the exporter. Raise ServeError with a sentence for an impossible one."""
+    """Settings of the exporter. Raise ServeError with a sentence for an impossible setting."""
 
     source: Address | tuple[Address, ...]  # the outputs of the streaming job, or of several
     listen: str = "127.0.0.1:9642"  # HOST:PORT or [IPV6]:PORT, with port 0 for any free one
@@ -34,15 +34,15 @@ class ServeConfig:
     password_variable: str | None = None
     allowed_hosts: tuple[str, ...] = ()  # host names besides this machine's, or *
     connect_timeout_seconds: float = 30.0  # for the first answer of the source
-    partition_detail_limit: int = 500  # partitions that are named on /metrics, of each cluster
-    broker_detail_limit: int = 1000  # the same of brokers
-    alert_detail_limit: int = 500  # the same of alerts
-    past_rows: int = PAST_ROWS  # of each cluster and output that the page keeps
-    partitions_page: bool = False  # /metrics/partitions
-    jmx_page: bool = False  # /metrics/jmx
-    jmx_port: int | None = None  # of the brokers' JMX exporter, by default the port of their first listener
+    partition_detail_limit: int = 500  # partitions of a cluster that /metrics names at most
+    broker_detail_limit: int = 1000  # brokers of a cluster that /metrics names at most
+    alert_detail_limit: int = 500  # alerts of a cluster that /metrics names at most
+    past_rows: int = PAST_ROWS  # rows of each cluster and output that the page keeps
+    partitions_page: bool = False  # whether to serve /metrics/partitions
+    jmx_page: bool = False  # whether to serve /metrics/jmx
+    jmx_port: int | None = None  # port of the brokers' JMX exporter, by default that of their first listener
     lease_host: str | None = None  # the host of the only serve that grants leases, where several share one address
-    start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, to copy from the page
+    start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, for people to copy
     alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
     probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})
     teams: Teams = field(default_factory=Teams, metadata={"is_key": False})  # of the section [topics]
@@ -71,7 +71,7 @@ class ServeConfig:
 
     @property
     def page_url(self) -> str:
-        """Return the address of the live page as browsers reach it, empty if its port is any free one."""
+        """Return the address of the live page as browsers reach it, empty if the port is chosen at the start."""
         if self.alertmanager.page_url is not None:
             return self.alertmanager.page_url.rstrip("/")
         host, _, port = self.listen.rpartition(":")

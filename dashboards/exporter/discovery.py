@@ -21,7 +21,7 @@ def addresses(row: BrokerRow) -> dict[str, str]:
 
 
 def scrape_address(row: BrokerRow, port: int | None) -> str | None:
-    """Return the address to scrape: the host of the broker's first listener, with this port or the listener's."""
+    """Return the address to scrape: the host of the broker's first listener, with `port` or the listener's own port."""
     first = next(iter(addresses(row).values()), None)
     if first is None or port is None:
         return first

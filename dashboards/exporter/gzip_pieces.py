@@ -1,7 +1,7 @@
 """Separately compressed pieces in one gzip file, so that a change costs only its piece (RFC 1951, RFC 1952).
 
-The file has one gzip member, because some clients read only the first. No library joins deflate streams. zlib-ng's
-`crc32_combine` would replace the arithmetic below, but would add a compiled dependency for twenty lines.
+The file has one gzip member, because some clients read only the first, and no library joins deflate streams. zlib-ng's
+`crc32_combine` could replace the arithmetic below, but would add a compiled dependency for twenty lines.
 """
 
 from __future__ import annotations

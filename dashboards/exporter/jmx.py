@@ -69,20 +69,20 @@ class _ShownCluster:
         else:
             counts = {self._speaker(): _OF_CONTROLLER[metric](self.gauges)}
         if metric is jmx_metrics.UNCLEAN_LEADER_ELECTIONS or not self.brokers:
-            # A counter that moves between brokers would seem to grow. Without brokers a sum would have no value and no
-            # alert.
+            # The sample has no broker, because a counter that moves between brokers would seem to grow, and because
+            # a sum over no broker would have no value and raise no alert.
             yield {CLUSTER_LABEL: self.name}, sum(counts.values()) if metric in _OF_CONTROLLER else 0
             return
         for broker, labels in self.brokers.items():
             yield labels, counts.get(broker, 0)
 
     def _speaker(self) -> BrokerId:
-        """Return the broker that shows the controller's values, the controller or the first broker without one."""
+        """Return the broker that shows the controller's values, which is the first broker if no controller exists."""
         return self.gauges.controller if self.gauges.controller >= 0 else next(iter(self.brokers), NO_BROKER)
 
 
 class JmxCollector(Collector):
-    """Answers each scrape from the memory as it is at that moment."""
+    """Collector that answers each scrape from the present memory."""
 
     def __init__(
         self, memory: Memory, reading: ReadingCounts, broker_limit: int, jmx_port: int | None, stale_after_ms: int
@@ -115,7 +115,7 @@ class JmxCollector(Collector):
             yield built
 
     def _brokers(self, cluster: ClusterSnapshot, gauges: GaugesRow) -> dict[BrokerId, dict[str, str]]:
-        """Return the labels of each broker whose JMX would answer, and of the controller, whether it would or not."""
+        """Return the labels of each registered broker, and of the controller even if it is not registered."""
         rows = {row.broker: row for row in cluster.brokers if row.registered}
         named = [broker for broker in brokers_in_order(cluster, gauges) if broker in rows][: self._broker_limit]
         if gauges.controller >= 0 and gauges.controller not in named:
@@ -123,7 +123,7 @@ class JmxCollector(Collector):
         labels = {}
         for broker in named:
             address = scrape_address(rows[broker], self._jmx_port) if broker in rows else None
-            # Without an address, Prometheus sets the exporter's.
+            # Without an address, Prometheus sets the address of the exporter.
             values = (cluster.cluster, str(broker), address or "")
             labels[broker] = {name: value for name, value in zip(BROKER_LABELS, values, strict=True) if value}
         return labels

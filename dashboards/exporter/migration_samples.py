@@ -39,7 +39,7 @@ def _figure(read: Callable[[MigrationRow], float | None]) -> Callable[[ReadyClus
 def _one_of(
     known: tuple[str, ...], read: Callable[[MigrationRow], str]
 ) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    """Return 1 for the row's word and 0 for each other. An unknown word is added."""
+    """Return 1 for the row's word and 0 for every other known word. An unknown word of the row is added."""
 
     def samples(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
         now = read(row)
@@ -50,7 +50,7 @@ def _one_of(
 
 
 def _pulse_age(row: MigrationRow) -> float | None:
-    """Return the age as of the row. It comes with each heartbeat, so a late pipeline is no silent quorum."""
+    """Return the pulse's age at the row's own time, so that a late pipeline does not look like a silent quorum."""
     if row.pulse_ms is None or row.phase not in _LED_BY_KRAFT:
         return None
     return max(0, row.time_ms - row.pulse_ms) / 1000

@@ -1,6 +1,6 @@
 """Page `/metrics/partitions` with every partition, rendered when metadata changes and kept compressed.
 
-prometheus-client would take seconds for this many series. This module writes the lines itself, and only those of the
+prometheus-client would take seconds for this many series. This module therefore writes the lines itself, and only for
 segments that changed.
 """
 
@@ -23,7 +23,8 @@ from dashboards.kept_rows.reading import ReadingCounts
 from questions.memory import Memory
 from questions.picture import Present
 
-# Changes within this time share a rendering. The thread then rests nine times as long, so it uses a tenth of a core.
+# Changes within this time share a rendering. Then the thread rests nine times as long as it worked, so it uses a tenth
+# of a core.
 _COALESCE_SECONDS = 1.0
 _REST_FOR_WORK = 9
 
@@ -67,7 +68,7 @@ class PageFigures:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """The page in Prometheus' text format and in OpenMetrics, which only ends otherwise."""
+    """The page in Prometheus' text format and in OpenMetrics, which differs only in its end."""
 
     text: GzipFile
     openmetrics: GzipFile
@@ -75,7 +76,7 @@ class Page:
 
 
 class PartitionsPage:
-    """Thread that keeps the page up to date. `check` raises ServeError once it cannot."""
+    """Thread that keeps the page up to date. `check` raises ServeError if a defect ended the thread."""
 
     def __init__(self, memory: Memory, reading: ReadingCounts, stale_after_ms: int) -> None:
         self._memory = memory
@@ -117,7 +118,7 @@ class PartitionsPage:
             self._failure = ServeError(f"rendering {PARTITIONS_PAGE} failed with {error!r} (details in the log)")
 
     def render(self, *, resting: bool = False) -> bool:
-        """Render the page if it would differ. While resting, only drop the clusters that are no longer ready."""
+        """Render the page if its content changed. While resting, only drop clusters that are no longer ready."""
         started = time.perf_counter()
         reading = self._reading.snapshot()
         present = Present(time.time_ns() // 1_000_000, self._stale_after_ms)

@@ -17,7 +17,7 @@ from questions.picture import Present
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DetailLimits:
-    """The largest number of each cluster that is named."""
+    """The largest numbers of partitions, brokers and alerts of a cluster that metrics name."""
 
     partitions: int
     brokers: int
@@ -26,25 +26,25 @@ class DetailLimits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scrape:
-    """The snapshots that one scrape is answered from."""
+    """The snapshots for the answer to one scrape."""
 
     clusters: tuple[ClusterSnapshot, ...]
     reading: ReadingSnapshot
     limits: DetailLimits
-    alerts: Mapping[str, Sequence[Message]]  # active ones by cluster, of every source, with paging ones first
+    alerts: Mapping[str, Sequence[Message]]  # active alerts by cluster, of every source, those that page first
     present: Present
     jobs: Mapping[str, JobRow] = field(default_factory=dict)  # by the address of their outputs
     page: PageFigures | None = None
-    page_url: str = ""  # of the live page, if it is known
+    page_url: str = ""  # address of the live page, if it is known
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:
-        """Return whether the cluster is ready, read to the end, and seen now. Else its rows are the past."""
+        """Return whether the cluster is ready, read to the end, and seen now. Otherwise its rows show the past."""
         return self.reading.vouches_for(cluster.cluster) and cluster.is_seen(self.present)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyCluster:
-    """A ready cluster, and its brokers that are named."""
+    """A ready cluster, and the brokers that metrics name."""
 
     snapshot: ClusterSnapshot
     brokers: tuple[BrokerId, ...]
@@ -62,7 +62,7 @@ def ready_clusters(scrape: Scrape) -> Iterator[tuple[ReadyCluster, GaugesRow]]:
 
 
 def brokers_in_order(cluster: ClusterSnapshot, gauges: GaugesRow) -> tuple[BrokerId, ...]:
-    """Return all brokers. Registered ones precede other hosts of replicas, and former ones come last."""
+    """Return all brokers. Registered brokers come first, then other hosts of replicas, then former brokers."""
     registered = {row.broker for row in cluster.brokers if row.registered}
     hosts = gauges.replicas_by_broker.keys() | gauges.leaders_by_broker.keys()
     known = {row.broker for row in cluster.brokers} | hosts

@@ -41,7 +41,7 @@ def _state(scrape: Scrape) -> Iterator[Sample]:
 
 
 def _state_of(scrape: Scrape, cluster: ClusterSnapshot) -> State:
-    """Return the state, which needs no partitions: alerts and counts decide it."""
+    """Return the state from alerts and counts, because a scrape has no partitions."""
     gauges = cluster.gauges
     if gauges is None or not scrape.is_ready(cluster):
         return State.UNKNOWN
@@ -69,7 +69,7 @@ def _heartbeats(scrape: Scrape) -> Iterator[Sample]:
 def _alert_since(scrape: Scrape) -> Iterator[Sample]:
     for cluster, alerts in sorted(scrape.alerts.items()):
         series: dict[tuple[str, ...], Message] = {}
-        for message in alerts:  # of an alert's teams each has a message, with equal labels here
+        for message in alerts:  # the messages to several teams are one series, because the team is no label here
             alert = message.label("alertname").removeprefix(NAME_PREFIX)
             labels = (message.label(name) for name in alert_metrics.ALERT_SINCE.labels[3:])
             series.setdefault((cluster, alert, message.severity.value, *labels), message)
@@ -79,7 +79,7 @@ def _alert_since(scrape: Scrape) -> Iterator[Sample]:
 
 def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
     for cluster in scrape.clusters:
-        messages = scrape.alerts.get(cluster.cluster, ())  # additions are last, and name no other alert
+        messages = scrape.alerts.get(cluster.cluster, ())  # additions belong to an alert that counts already
         alerts = len({dict(message.annotations).get(ALERT_ID) for message in messages if not message.is_addition})
         yield (cluster.cluster,), max(0, alerts - scrape.limits.alerts)
 

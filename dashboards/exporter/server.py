@@ -90,7 +90,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 
 
 def _followers(config: ServeConfig, memory: Memory, reading: JoinedCounts) -> list[Follower]:
-    """Return a follower for each output. One of several that does not answer keeps no other from being served."""
+    """Return a follower for each source. If sources are several, one that does not answer is retried for ever."""
     patience_seconds = config.connect_timeout_seconds if len(config.sources) == 1 else math.inf
     return [
         Follower(open_outputs(source, FOLLOWED_OUTPUTS), memory, counts, patience_seconds, named)
@@ -99,7 +99,7 @@ def _followers(config: ServeConfig, memory: Memory, reading: JoinedCounts) -> li
 
 
 def _refuse_shared_cluster(memory: Memory) -> None:
-    # Only at the start. Later /readyz shows it, because an end would silence the alerts of every other cluster.
+    # This check is only for the start. Later /readyz shows a shared cluster, because an exit would silence all alerts.
     twice = memory.named_twice()
     if twice is not None:
         raise ServeError(twice)
@@ -133,7 +133,7 @@ class _App:
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
         page: PartitionsPage | None,
     ) -> None:
-        self.is_compared = len(config.sources) == 1  # whether no two outputs have a cluster
+        self.is_compared = len(config.sources) == 1  # whether it was checked that no two sources share a cluster
         self._config = config
         self._memory = memory
         self._reading = reading
@@ -141,7 +141,7 @@ class _App:
         self._alerts = alerts
         self._page = page
         self._beside: tuple[Collector, ...] = ()
-        self._thread = CapacityLimiter(1)  # separate, so pages never delay a probe or discovery
+        self._thread = CapacityLimiter(1)  # separate, so that pages never delay probes or discovery
 
     def show(self, *collectors: Collector) -> None:
         """Add collectors to /metrics."""
@@ -182,7 +182,7 @@ class _App:
         assert self._page is not None, "a page that is switched off"
         wanted, page = wanted_by(request), self._page.page
         file = page.openmetrics if wanted.openmetrics else page.text
-        # All readers share the bytes. The server takes the next part when the client has taken enough of the last.
+        # All readers share the bytes. The server takes the next part once the client has taken enough of the last one.
         size, parts = (file.compressed_size, file.compressed()) if wanted.gzip else (file.size, file.plain())
         return StreamingResponse(_on_event_loop(parts), headers={**wanted.headers, "Content-Length": str(size)})
 
@@ -193,7 +193,7 @@ class _App:
         return answered
 
     def _brokers(self, request: Request) -> Response:
-        # Prometheus keeps the targets that it has when it is refused, and drops the ones that an answer lacks.
+        # Refuse a partial answer, because Prometheus keeps its targets after a refusal, but drops targets otherwise.
         chosen, state = request.query_params.get("cluster"), self._reading.snapshot()
         of_now = [known for known in self._memory.clusters() if not known.is_replayed]
         clusters = [known for known in of_now if chosen in (None, known.cluster)]
@@ -240,7 +240,7 @@ def _unread(source: str, state: ReadingSnapshot) -> str | None:
 
 
 async def _on_event_loop(parts: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the parts that take less time than the start of a thread."""
+    """Yield the parts on the event loop, because each takes less time than the start of a thread."""
     for part in parts:
         yield part
 

@@ -1,7 +1,7 @@
 """Page of `kontrast watch` with the metrics and the readiness of its forwarders, on a separate port.
 
-The forwarders count in plain data (`transport.forwarding`), without prometheus-client's counters. ingest/ and this page
-thus share no library, and a collector reads all figures of a forwarder at one moment.
+The forwarders count in plain data (`transport.forwarding`) and not in prometheus-client's counters, so ingest/ needs no
+such library, and a collector reads all figures of a forwarder at one moment.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingPro
 
 
 class ForwardingCollector(Collector):
-    """Answers each scrape from the figures of these forwarders as they are at that moment."""
+    """Collector that answers each scrape from the present figures of these forwarders."""
 
     def __init__(self, forwardings: Sequence[Forwarding]) -> None:
         self._forwardings = forwardings
 
     def collect(self) -> Iterator[Family]:
-        """Yield every family of the catalogue that is the watcher's, in its order."""
+        """Yield every family of the catalogue that describes the watcher, in order."""
         for metric in CATALOGUE:
             if not metric.of_watch:
                 continue
@@ -101,7 +101,7 @@ def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpSe
 
 
 def run(server: HttpServer, stop: threading.Event, started: Callable[[str], None] = lambda _: None) -> None:
-    """Serve the page until `stop` is set. `started` gets the address. Raise ServeError."""
+    """Serve the page until `stop` is set. `started` gets the address. Raise ServeError if the server ends."""
     with server:
         started(server.address)
         while not stop.wait(_LOOK_SECONDS):

@@ -30,7 +30,7 @@ def _figure(read: Callable[[Ensemble], float]) -> _Samples:
 
 
 def _by_server(read: Callable[[ZooKeeperServer], float], per: int = 1) -> _Samples:
-    """Return a sample for each server that gave the number."""
+    """Return a sample for each server that reported the number."""
 
     def samples(ensemble: Ensemble) -> Iterator[Sample]:
         for server in ensemble.servers:

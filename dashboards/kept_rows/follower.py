@@ -28,10 +28,10 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class Follower:
-    """Thread that reads a source, one of the memory's, into it. `failure` is set when it gives up.
+    """Thread that reads one source into the memory. `failure` is set when the thread gives up.
 
-    It gives up a source that never answers within `connect_timeout_seconds`. It retries for ever once the source has
-    answered.
+    The thread gives up if the source does not answer within `connect_timeout_seconds` after the start. Once the source
+    has answered, it retries for ever.
     """
 
     def __init__(  # noqa: PLR0913 (both ends, and how to read)
@@ -48,7 +48,7 @@ class Follower:
         self._named = named
         self._reading = reading
         self._connect_timeout_seconds = connect_timeout_seconds
-        # The ends of the outputs from the newest row of the job, which creates every output before its first row.
+        # The outputs' ends by the job's newest row. The job creates every output before its first row.
         self._ends: dict[str, tuple[str, int]] | None = None
         self._logged_bad_rows: dict[str, int] = {}
         self._stop = threading.Event()
@@ -68,7 +68,7 @@ class Follower:
     ) -> None:
         self._stop.set()
         self._thread.join(_JOIN_SECONDS)
-        if self._thread.is_alive():  # a daemon, so that the process can end
+        if self._thread.is_alive():  # a daemon thread, so the process can end nevertheless
             _logger.warning("the source did not stop in time, exiting without it")
 
     def _run(self) -> None:
@@ -121,7 +121,7 @@ class Follower:
             self._stop.wait(_IDLE_SECONDS)
 
     def _lacking(self) -> tuple[str, ...]:
-        """Return the outputs that lost rows at their end, or altogether."""
+        """Return the outputs that lost the rows at their end, or that are missing."""
         return () if self._ends is None else (*self._source.missing, *self._source.lacking(self._ends))
 
     def _take_chunk(self, chunk: Chunk) -> None:
@@ -153,7 +153,7 @@ class Follower:
             return
         self._reading.row(row.cluster, chunk.output)
         if isinstance(row, (BeginningRow, GaugesRow)):
-            # Earlier unreadable rows no longer count, because they are void or this row replaces them.
+            # Earlier unreadable rows of the cluster do not count any more, because this row voids or replaces them.
             self._reading.nothing_newer(chunk.output, row.cluster)
         if isinstance(row, BeginningRow):
             self._memory.forget(chunk.output, row.cluster, source=self._named, for_good=row.forgotten)

@@ -1,4 +1,4 @@
-"""Rows, counts and transitions of several outputs, each of another job, behind the interface of one."""
+"""Counts of the outputs of several jobs, behind the interface of one job's counts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedSnapshot(ReadingSnapshot):
-    """The counts of several outputs at one moment, the `parts` by address."""
+    """The counts of several jobs' outputs at one moment. `parts` has the counts of each job by address."""
 
     parts: Mapping[str, ReadingSnapshot]
 
     def by_source(self) -> Mapping[str, ReadingSnapshot]:
-        """Return the counts of each output by its address."""
+        """Return the counts of each job's outputs by address."""
         return self.parts
 
     def of(self, cluster: str) -> ReadingSnapshot:
@@ -23,25 +23,25 @@ class JoinedSnapshot(ReadingSnapshot):
         return next((part for part in self.parts.values() if part.knows(cluster)), self)
 
     def outputs_lacking_rows_of(self, cluster: str) -> tuple[str, ...]:
-        """Return the outputs that lost rows, which were not written again for this cluster."""
+        """Return the outputs that lost rows of this cluster, which the job has not written again."""
         part = self.of(cluster)
         return () if part is self else part.outputs_lacking_rows_of(cluster)
 
     def vouches_for(self, cluster: str) -> bool:
-        """Return whether all of the cluster's rows in its outputs have been read."""
+        """Return whether one job has the cluster, and all its rows there have been read."""
         part = self.of(cluster)
         return part is not self and part.vouches_for(cluster)
 
 
 class JoinedCounts(ReadingCounts):
-    """The counts of several outputs. Only the `parts`, by address, count."""
+    """The counts of several jobs' outputs. Count in its `parts`, which are by address."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         super().__init__()
         self.parts = {address: ReadingCounts() for address in addresses}
 
     def snapshot(self) -> JoinedSnapshot:
-        """Return the counts as they are now. Lines and gaps of one output of each job are summed."""
+        """Return the present counts. Unreadable lines and gaps of an output are summed over the jobs."""
         parts = {address: part.snapshot() for address, part in self.parts.items()}
         each = parts.values()
         outputs = dict.fromkeys(output for part in each for output in part.bad_rows)

@@ -16,7 +16,7 @@ LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, f
 # last, so that a heartbeat never overtakes its rows.
 FOLLOWED_OUTPUTS = ("job", "alerts", "metadata", "gauges")
 
-# In these outputs each row is a part. In the others the newest row is complete.
+# In these outputs all rows together make the state. In the other outputs the newest row is complete.
 _PICTURES = ("metadata", "alerts")
 
 
@@ -25,18 +25,18 @@ class ReadingSnapshot:
     """The counts at one moment."""
 
     source_up: bool
-    missing: tuple[str, ...]  # outputs that are not there
+    missing: tuple[str, ...]  # outputs that do not exist
     cut: tuple[str, ...]  # outputs that lack rows that the job has written
-    caught_up: bool  # everything that was there when the exporter started has been read
+    caught_up: bool  # every row from before the exporter's start has been read
     newer: frozenset[str]  # clusters with rows that only a newer Kontrast can read
     rows: Mapping[tuple[str, str], int]  # by cluster and output
     bad_rows: Mapping[str, int]  # by output
     gaps: Mapping[str, int]  # by output
     lag: Mapping[str, Lag]  # by cluster
-    begun_since_gap: Mapping[str, frozenset[str]]  # clusters, by output that has a gap
+    begun_since_gap: Mapping[str, frozenset[str]]  # clusters written again since, by output with a gap
 
     def by_source(self) -> Mapping[str, ReadingSnapshot]:
-        """Return the counts of each source by its address, which is empty for the only one."""
+        """Return the counts of each source by its address, which is empty for a single source."""
         return {"": self}
 
     def of(self, cluster: str) -> ReadingSnapshot:  # noqa: ARG002 (there is one source)
@@ -48,7 +48,7 @@ class ReadingSnapshot:
         return cluster in self.newer or any((cluster, output) in self.rows for output in FOLLOWED_OUTPUTS)
 
     def outputs_lacking_rows_of(self, cluster: str) -> tuple[str, ...]:
-        """Return the outputs that lost rows, which were not written again for this cluster."""
+        """Return the outputs that lost rows of this cluster, which the job has not written again."""
         gaps = (output for output, begun in self.begun_since_gap.items() if cluster not in begun)
         return tuple(sorted({*gaps, *self.cut}))
 
@@ -89,7 +89,7 @@ class ReadingCounts:
             self._missing, self._cut = missing, cut
 
     def caught_up(self) -> None:
-        """Note that everything that existed at the start has been read."""
+        """Note that every row from before the exporter's start has been read."""
         with self._lock:
             self._caught_up = True
 
@@ -111,7 +111,7 @@ class ReadingCounts:
             return not known
 
     def nothing_newer(self, output: str, cluster: str | None = None) -> None:
-        """Forget the void or replaced unreadable rows of this output, for one cluster or all."""
+        """Forget that rows needed a newer Kontrast, because they are void or replaced, for one cluster or all."""
         with self._lock:
             self._newer = {
                 (of, by) for of, by in self._newer if by != output or (cluster is not None and of != cluster)
@@ -125,7 +125,7 @@ class ReadingCounts:
                 self._begun_since_gap[output] = set()
 
     def begins(self, output: str, cluster: str) -> None:
-        """Note that everything the output has of the cluster follows."""
+        """Note that the output's rows of this cluster follow from the beginning."""
         with self._lock:
             if output in self._begun_since_gap:
                 self._begun_since_gap[output].add(cluster)
@@ -139,18 +139,18 @@ class ReadingCounts:
             self._newer = {(of, by) for of, by in self._newer if of != cluster}
 
     def starts_over(self, output: str) -> None:
-        """Note that everything the output has follows."""
+        """Note that the output's rows follow from the beginning, so an earlier gap does not matter."""
         with self._lock:
             self._begun_since_gap.pop(output, None)
 
     def lag(self, cluster: str, lag_seconds: float, *, zxid: Zxid, at_seconds: float) -> None:
-        """Observe how long after its cause, the change with this zxid, a new row arrived."""
+        """Observe how long after its cause a new row arrived. The cause is the change with this zxid."""
         with self._lock:
             lag = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS))
             self._lag[cluster] = lag.observe(lag_seconds, zxid=zxid, at_seconds=at_seconds)
 
     def snapshot(self) -> ReadingSnapshot:
-        """Return the counts as they are now."""
+        """Return the present counts."""
         with self._lock:
             return ReadingSnapshot(
                 source_up=self._source_up,

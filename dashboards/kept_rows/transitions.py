@@ -21,7 +21,7 @@ _EFFECT: Final = b'"effect":"'
 
 
 class Transitions:
-    """Transitions, read into the memory in threads as long as the `with` lasts. Of replicas, an event's first.
+    """Threads that read transitions into the memory until the `with` ends, of replicas only the first of each event.
 
     Each address belongs to one of the memory's sources.
     """
@@ -67,9 +67,10 @@ def _why_incomplete(follower: Follower, reading: ReadingCounts) -> str | None:
 
 
 class _FirstOfReplicas:
-    """Output with few transitions of replicas. These are the most frequent, and a timeline needs only their causes.
+    """Output that passes only the first transition of replicas of each event.
 
-    The follower does not even decode the others. Rows that retention took are no gap, because each stands for itself.
+    Transitions of replicas are the most frequent, but a timeline needs only their causes, so the follower need not
+    decode the rest. Rows that retention dropped are no gap, because each transition stands for itself.
     """
 
     def __init__(self, source: OutputsSource) -> None:

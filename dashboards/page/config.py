@@ -10,10 +10,10 @@ from questions.overview.incident_cards import Presentation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageConfig(Presentation):
-    """Settings of the page beside those of its overviews."""
+    """Settings of the page, which include the settings of overviews."""
 
-    source: str = ""  # the outputs, named at the foot of each page
-    has_login: bool = False  # else only requests of this machine change leases
-    leases_at: str | None = None  # the host of the serve that grants leases, if it is another one
-    stale_after_ms: int = int(STALE_AFTER_SECONDS * 1000)  # a cluster is not known without a newer heartbeat
+    source: str = ""  # the outputs in words, for the foot of each page
+    has_login: bool = False  # without a login, only requests from this machine change leases
+    leases_at: str | None = None  # host of the other `kontrast serve` that grants leases, if it is not this one
+    stale_after_ms: int = int(STALE_AFTER_SECONDS * 1000)  # age of a heartbeat at which its cluster is unknown
     links: tuple[str, ...] = ()  # other pages that are switched on

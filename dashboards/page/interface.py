@@ -15,6 +15,7 @@ from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer, TopicAnswer
 from questions.history import WINDOWS_SECONDS, History
 from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
+from questions.moments import TIMES
 from questions.overview.impact_map import Moment
 from questions.overview.overview import Overview
 from questions.restartable import Restartable
@@ -30,13 +31,13 @@ _SCHEMAS: Final = "#/components/schemas/"
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """Answer to what cannot be answered: a sentence that says why."""
+    """Answer to a request that cannot be answered, with the reason in a sentence."""
 
     error: str
 
 
 class Query(NamedTuple):
-    """One thing that a path may be asked."""
+    """Query parameter of a path."""
 
     name: str
     says: str
@@ -45,12 +46,12 @@ class Query(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A path of the interface; the same path without `API` in front is a page."""
+    """A path of the interface. The same path without `API` in front is a page."""
 
     path: str
     says: str
     gives: Any  # the type of the answer
-    refuses: tuple[int, ...]  # with these statuses
+    refuses: tuple[int, ...]  # HTTP statuses of its refusals
     queries: tuple[Query, ...] = ()
     method: str = "get"
     operation: str = ""  # by default the last part of the path
@@ -64,8 +65,7 @@ _REFUSALS: Final = {
 }
 _TEXT: Final = {"type": "string"}
 _NUMBER: Final = {"type": "integer", "minimum": 0}
-_MOMENT: Final = "2024-05-01T03:12:00Z or milliseconds since 1970"
-AT: Final = Query("at", f"Moment, as {_MOMENT}. Default: the newest. The answer uses the nearest kept moment.", _TEXT)
+AT: Final = Query("at", f"Moment: {TIMES}. Default: the newest. The answer uses the nearest kept moment.", _TEXT)
 _MAP: Final = Query(
     "map",
     "Moment of `map`: before the incident, now, first or second (after these brokers have started), or loss (of one "
@@ -87,8 +87,15 @@ _ACCEPT_ABSENT: Final = Query(
     "accept_absent", "Brokers that need not come back, for example a wrong id in a reassignment.", _NUMBER, repeats=True
 )
 
-FLEET: Final = Path("/clusters", "Every cluster on one screen, the worst first", tuple[Overview, ...], ())
+FLEET: Final = Path(
+    "/clusters",
+    "Every cluster on one screen, the worst first",
+    tuple[Overview, ...],
+    (),
+    (Query("words", "Only clusters with this text in name, state, event, reason or effect, in any case.", _TEXT),),
+)
 CLUSTER: Final = Path(_CLUSTER, "A cluster on one screen", Overview, (400, 404), (AT, _MAP))
+BROKERS: Final = Path(f"{_CLUSTER}/brokers", "The brokers by rack", Overview, (400, 404), (AT,))
 WHAT_IF: Final = Path(f"{_CLUSTER}/whatif", "Brokers and racks to choose from", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",
@@ -198,8 +205,8 @@ SEARCH_ALL: Final = Path(
     "/search", "Clusters and topics by a part of their name", Found, (), (_WORDS,), operation="searchAll"
 )
 PATHS: Final = (
-    *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKER, CONTROLLER, TIMELINE, CONSEQUENCES),
-    *(RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
+    *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKERS, BROKER, CONTROLLER, TIMELINE),
+    *(CONSEQUENCES, RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
 )
 OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 
@@ -254,7 +261,7 @@ def _operation(path: Path, schema: dict[str, Any], example: dict[str, Any]) -> d
                 "description": "The answer",
                 "content": {"application/json": {"schema": schema, "example": example["answer"]}},
             },
-            # Any path refuses while the threads for pages have enough to do, and a moment that it does not take.
+            # Any path can refuse because all threads are busy (503), or because it has no answer for a moment (400).
             **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 400, 503})},
         },
     }

@@ -23,7 +23,7 @@ class UnknownClusterError(Exception):
 
 
 def now_ms() -> int:
-    """Return the present."""
+    """Return the wall clock in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -46,7 +46,7 @@ class KnownClusters:
         self._whole: tuple[tuple[str, int], Context] | None = None  # 200,000 partitions take some hundred MB
 
     def snapshot(self, cluster: str, at_ms: int | None = None, topics: Collection[str] | None = ()) -> ClusterSnapshot:
-        """Return the cluster now or at a kept moment, with some topics, None for all. Raise UnknownClusterError."""
+        """Return the cluster now or at a kept moment, with named topics, all for None. Raise UnknownClusterError."""
         found = self._memory.cluster(cluster, at_ms, topics)
         now = found if at_ms is None else self._memory.cluster(cluster)
         if found is None or now is None:
@@ -59,7 +59,7 @@ class KnownClusters:
         return found
 
     def why_unknown(self, found: ClusterSnapshot) -> str | None:
-        """Return why the state of the present cluster is not known, if it is not."""
+        """Return why the present state of the cluster is not known, or None if it is known."""
         state = self._reading.snapshot().of(found.cluster)
         if not state.source_up:
             return "Kontrast cannot read its outputs (see the log of kontrast serve)"

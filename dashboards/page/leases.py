@@ -33,7 +33,7 @@ class Leases:
         return None if held is None else self._shown(held, now_ms)
 
     def take(self, cluster: str, broker: BrokerId, holder: str, seconds: int, now_ms: int) -> Lease:
-        """Take or extend the lease if it is free or the holder's own for this broker. Return the lease held then."""
+        """Take the lease if it is free, or extend the holder's own for this broker. Return the lease in force then."""
         with self._one_at_a_time:
             held = self._unexpired(cluster)
             if held is None or held[:2] == (broker, holder):

@@ -11,26 +11,26 @@ _MOST: Final = 64
 
 
 class PageState(NamedTuple):
-    """Content of a page: a page of the same address and state is the same."""
+    """State of a page. Two renderings of the same address and state are equal."""
 
-    version: int  # of the rows that it shows
+    version: int  # of the rows that the page shows
     second: int  # since 1970, because pages show ages
 
 
 class NewestPages:
-    """Pages by their addresses. All viewers of a cluster request its page at each change, so it is made once."""
+    """Pages by address. All viewers of a cluster request its page at each change, so it is rendered once for all."""
 
     def __init__(self) -> None:
         self._pages: dict[str, tuple[PageState, bytes]] = {}
         self._being_made: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 
     def kept(self, address: str, state: PageState) -> bytes | None:
-        """Return the page of this state, if it was made."""
+        """Return the page of this state, if it is already rendered."""
         kept_state, page = self._pages.get(address, (None, b""))
         return page if kept_state == state else None
 
     def made(self, address: str, state: PageState, make: Callable[[], bytes]) -> bytes:
-        """Return the page of this state. Wait for another thread that makes it."""
+        """Return the page of this state. If another thread renders it just now, wait for that."""
         with self._being_made.setdefault(address, threading.Lock()):
             page = self.kept(address, state)
             if page is None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection
-from datetime import datetime, timezone
 from typing import Final, NamedTuple
 
 import msgspec
@@ -32,10 +30,12 @@ from questions.explain.from_rows import (
 from questions.history import OLDEST, WINDOWS_SECONDS, AskedMoment, Histories, History
 from questions.known_brokers import UnknownBrokersError
 from questions.memory import Memory
+from questions.moments import TIMES, read_moment
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.overview import Overview, Overviews, Shown, unread, worst_first
 from questions.search import Found, search
 from questions.subjects import subject_of
+from questions.timeline.timeline import Timeline
 from questions.topics import TopicList, TopicsAsked, list_topics, similar_partitions, similar_subjects, similar_topics
 from questions.whatif.losses import Losses, WhatIf, play_losses
 from questions.whatif.scenario import brokers_in
@@ -43,13 +43,12 @@ from wording.suggestions import did_you_mean, near
 from wording.times import moment
 
 _NO_LOSS: Final = "Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly."
-_MILLISECONDS: Final = re.compile(r"[0-9]{1,15}")
 
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 
 
 class Moment(NamedTuple):
-    """The shown moment, by default the present, with a note if an earlier one was asked for than is kept."""
+    """The shown moment, by default the present, with a note if the request named a moment that is no longer kept."""
 
     at_ms: int | None = None
     note: str = ""
@@ -86,11 +85,13 @@ class Resources:
             return found(None, refusal, lambda: self._similar_clusters(cluster))
 
     def _similar_clusters(self, name: str) -> list[str]:
-        return near(name, (each.cluster for each in self._memory.clusters()))
+        return near(name, self._memory.names())
 
-    def fleet(self, _: Request) -> tuple[Overview, ...]:
-        """Return every cluster, the worst first."""
-        return worst_first(map(self._overview_now, self._memory.clusters()))
+    def fleet(self, request: Request) -> tuple[Overview, ...]:
+        """Return every cluster that the words are about, the worst first."""
+        words = request.query_params.get("words", "").strip().lower()
+        every = map(self._overview_now, self._memory.clusters())
+        return worst_first(each for each in every if words in _about(each))
 
     def _overview_now(self, now: ClusterSnapshot) -> Overview:
         unknown = self._clusters.why_unknown(now)
@@ -99,9 +100,9 @@ class Resources:
         overview = self._overviews.now(now, self._clusters.present(now), now_ms(), self._clusters.clients(now.cluster))
         return msgspec.structs.replace(overview, lease=self._leases.held(now.cluster, now_ms()))
 
-    def _overview_at(self, then: ClusterSnapshot, at_ms: int | None, shown: MapMoment = MapMoment.NOW) -> Overview:
+    def _overview_at(self, then: ClusterSnapshot, at_ms: int | None) -> Overview:
         made = self._overviews.overview(then, self._clusters.present(then, at_ms), at_ms)
-        return self._mapped(made, then, at_ms, shown)
+        return self._mapped(made, then, at_ms, MapMoment.NOW)
 
     def _mapped(self, made: Overview, found: ClusterSnapshot, at_ms: int | None, shown: MapMoment) -> Overview:
         clients = self._clusters.clients(found.cluster)
@@ -110,19 +111,50 @@ class Resources:
 
     def overview(self, request: Request) -> Overview:
         """Return the cluster on one screen, with its map."""
+        now, at_ms = self._known(request)
+        if at_ms is None:
+            return self._mapped(self._overview_now(now), now, None, map_moment(request))
+        then = self._memory.cluster(now.cluster, at_ms) or now
+        return self._mapped(self._judged(now.cluster, at_ms), then, at_ms, map_moment(request))
+
+    def brokers(self, request: Request) -> Overview:
+        """Return the cluster with its brokers by rack, without a map."""
+        now, at_ms = self._known(request)
+        return self._judged(now.cluster, at_ms)
+
+    def _known(self, request: Request) -> tuple[ClusterSnapshot, int | None]:
+        """Return the present cluster and the requested moment. Refuse the request if either is unknown."""
         cluster, asked_ms = named(request, "cluster"), _asked_ms(request)
         at_ms = self._nearest(cluster, asked_ms).at_ms
         similar = lambda: self._similar_clusters(cluster)  # noqa: E731
         now = found(self._memory.cluster(cluster), f"There is no cluster {cluster}.", similar)
         if at_ms is None and asked_ms is not None:
             raise HTTPException(404, _nothing_kept(cluster))
-        if at_ms is None:
-            return self._mapped(self._overview_now(now), now, None, map_moment(request))
+        return now, at_ms
+
+    def shown_cluster(self, request: Request, answer: Answer | str, at_ms: int | None) -> Overview | None:
+        """Return the cluster whose state the bar or the icon of the page shows, which is the worst one of all."""
+        shown = answer.overview if isinstance(answer, History) else answer
+        if isinstance(shown, tuple):
+            return next((each for each in shown if isinstance(each, Overview)), None)
+        if isinstance(shown, Overview):
+            return shown
+        cluster = named(request, "cluster") if "cluster" in request.path_params else ""
+        return self._judged(cluster, at_ms) if self._memory.knows(cluster) else None
+
+    def recent(self, request: Request, answer: Answer | str, at_ms: int | None) -> Timeline | None:
+        """Return the last minutes of the subject that the page explains, if anything was wrong."""
+        explained = answer.explanation if isinstance(answer, TopicAnswer | BrokerAnswer) else answer
+        subject = subject_of(explained.subject) if isinstance(explained, Explanation) else None
+        return None if subject is None else self._histories.recent(named(request, "cluster"), subject, at_ms)
+
+    def _judged(self, cluster: str, at_ms: int | None) -> Overview:
+        """Return the cluster at a kept moment, None for now, without map and last day."""
         try:
             then = self._clusters.snapshot(cluster, at_ms)
         except UnknownClusterError as error:
             return unread(cluster, str(error))
-        return self._overview_at(then, at_ms, map_moment(request))
+        return self._overviews.overview(then, self._clusters.present(then, at_ms), at_ms)
 
     def topics(self, request: Request) -> TopicList:
         """Return a page of the cluster's topics."""
@@ -131,11 +163,11 @@ class Resources:
         return list_topics(self._memory, cluster, wanted, self._ranks, self._clusters.doubts(cluster))
 
     def search(self, request: Request) -> Found:
-        """Search all clusters, or the one of the path."""
+        """Search all clusters, or the cluster of the path."""
         words = request.query_params.get("of", "")
-        if "cluster" not in request.path_params:
-            return search(self._memory, words)
-        return search(self._memory, words, self._clusters.snapshot(named(request, "cluster")).cluster)
+        is_one = "cluster" in request.path_params
+        cluster = self._clusters.snapshot(named(request, "cluster")).cluster if is_one else None
+        return search(self._memory, words, lambda name: self._judged(name, None), cluster)
 
     def topic(self, request: Request) -> TopicAnswer:
         """Return the topic with some of its partitions."""
@@ -214,13 +246,18 @@ class Resources:
         return Moment(past.nearest(asked_ms), OLDEST if asked_ms < past.since_ms else "")
 
     def _then(self, request: Request, topics: Collection[str] | None) -> tuple[ClusterSnapshot, int | None]:
-        """Return the cluster at the requested moment, with some topics, None for all. Refuse an unknown state."""
+        """Return the cluster at the requested moment, with the named topics, all for None. Refuse an unknown state."""
         cluster, asked_ms = named(request, "cluster"), _asked_ms(request)
         at_ms = self._nearest(cluster, asked_ms).at_ms
         then = self._clusters.snapshot(cluster, at_ms, topics)
         if at_ms is None and asked_ms is not None:
             raise HTTPException(404, _nothing_kept(cluster))
         return then, at_ms
+
+
+def _about(each: Overview) -> str:
+    state = each.state
+    return " ".join((each.cluster, state.words, state.event, state.reason, each.effect)).lower()
 
 
 def _losses(request: Request, now: ClusterSnapshot) -> Losses:
@@ -243,14 +280,14 @@ def _nothing_kept(cluster: str) -> str:
 
 
 def _asked_ms(request: Request) -> int | None:
-    """Return the requested time in milliseconds since 1970, if any. ISO 8601 without a zone is UTC."""
+    """Return the requested time in milliseconds since 1970, if any."""
     said = request.query_params.get("at", "").strip()
     if not said:
         return None
-    if _MILLISECONDS.fullmatch(said):
-        return int(said)
     try:
-        moment = datetime.fromisoformat(said[:-1] + "+00:00" if said.endswith("Z") else said)
+        at_ms = read_moment(said).time_ms
     except ValueError:
-        raise HTTPException(400, "at is no moment. Write 2024-05-01T03:12:00Z or milliseconds since 1970.") from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp() * 1000)
+        at_ms = None
+    if at_ms is None:
+        raise HTTPException(400, f"at is no moment. Write {TIMES}.")
+    return at_ms

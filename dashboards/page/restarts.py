@@ -1,4 +1,4 @@
-"""Requests about restarts. The answer only reads, and a lease changes the memory of this process."""
+"""Requests about restarts. Only leases change anything, and only in the memory of this process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from dashboards.page.config import PageConfig
 from dashboards.page.known_clusters import KnownClusters, now_ms
 from dashboards.page.leases import Leases
 from dashboards.page.request_parts import found, named, number
-from questions.known_brokers import UnknownBrokersError
 from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
-from questions.restartable import Restartable, Verdict, restartable, under_lease
+from questions.question import NotFoundError
+from questions.restartable import MayRestart, Restartable, Verdict, under_lease
 from transport.printable import printable
 
 _LONGEST_HOLDER: Final = 100
@@ -61,18 +61,20 @@ class Restarts:
 
     def _judged(self, request: Request) -> Restartable:
         asked, cluster = request.query_params, self._clusters.snapshot(named(request, "cluster"))
-        broker, accepted_topics = BrokerId(number(asked.get("broker", ""), "broker")), asked.getlist("accept_topic")
-        absent = [BrokerId(number(each, "accept_absent")) for each in asked.getlist("accept_absent")]
+        question = MayRestart(
+            broker=number(asked.get("broker", ""), "broker"),
+            accept_topics=tuple(asked.getlist("accept_topic")),
+            accept_absent=tuple(number(each, "accept_absent") for each in asked.getlist("accept_absent")),
+        )
         try:
-            whole = self._clusters.whole(cluster)
-            return restartable(whole, broker, accepted_topics=accepted_topics, accepted_absent=absent)
-        except UnknownBrokersError as error:
+            return question.ask(self._clusters.whole(cluster))
+        except NotFoundError as error:
             raise HTTPException(404, f"{error}.") from error
 
     def _refuse_stranger(self, request: Request) -> None:
-        """Refuse a web page, which acts with the login of its reader, and another machine if there is no login.
+        """Refuse a web page, because it acts with its reader's login, and any other machine if there is no login.
 
-        Refuse everyone if another serve grants the leases, because each keeps only its own in memory.
+        Refuse everyone if another `kontrast serve` grants the leases, because each keeps only its own in memory.
         """
         if any(header in request.headers for header in _HEADERS_OF_BROWSERS):
             raise HTTPException(403, _NO_WEB_PAGES)

@@ -33,6 +33,7 @@ from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
 from questions.clients.groups import NO_CLIENTS
 from questions.memory import Memory
+from questions.search import Found
 from questions.subjects import page_of
 
 _STATIC: Final = Path(__file__).parent / "static"
@@ -40,10 +41,10 @@ _PAGE_THREADS: Final = 2
 _HTML: Final = "text/html"
 _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
-# Below the limit of an answer (`ANSWER_SECONDS`). The browser asks again by itself.
+# A stream ends before the limit of an answer (`ANSWER_SECONDS`), and the browser opens the next one by itself.
 _STREAM_SECONDS: Final = 45.0
 _SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
-_QUIET_SECONDS: Final = 10.0  # without a change, so that the page can mark its content as old
+_QUIET_SECONDS: Final = 10.0  # then a change is sent in any case, so that the page can mark old content
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 _Endpoint = Callable[[Request], Awaitable[Response]]
@@ -90,6 +91,7 @@ class LivePage:
             _Resource(interface.TOPICS, "topics.html", self.resources.topics),
             _Resource(interface.TOPIC, "topic.html", self.resources.topic),
             _Resource(interface.PARTITION, "partition.html", self.resources.partition),
+            _Resource(interface.BROKERS, "brokers.html", self.resources.brokers),
             _Resource(interface.BROKER, "broker.html", self.resources.broker),
             _Resource(interface.CONTROLLER, "controller.html", self.resources.controller),
             _Resource(interface.TIMELINE, "timeline.html", self.resources.timeline),
@@ -103,7 +105,7 @@ class LivePage:
             return _response(encoded_document, _JSON)
 
         cluster = interface.CLUSTER.path
-        what_if = _Resource(interface.WHAT_IF, "whatif.html", self.resources.overview)
+        what_if = _Resource(interface.WHAT_IF, "whatif.html", self.resources.brokers)
         return [
             Route("/", self._shown(resources[0])),
             Route(f"{cluster}/whatif", self._shown(what_if)),
@@ -126,23 +128,27 @@ class LivePage:
             address, state = self._state_of_page(request)
             moment = Moment()
 
+            def shown(template: str, answer: Answer | str) -> bytes:
+                overview = self.resources.shown_cluster(request, answer, moment.at_ms)
+                recent = self.resources.recent(request, answer, moment.at_ms)
+                beside = {"overview": overview, "recent": recent, "seen": state.version, **moment._asdict()}
+                return self._html(request, template, answer, beside)
+
             def page() -> bytes:
                 nonlocal moment
                 moment = self.resources.moment(request) if interface.AT in resource.path.queries else moment
-                return self._html(
-                    request, resource.template, self.resources.answer(request, resource.answer), moment, state.version
-                )
+                return shown(resource.template, self.resources.answer(request, resource.answer))
 
             try:
                 _refuse_moment(request, resource.path)
                 return _response(self._newest_pages.made(address, state, page), _HTML)
             except HTTPException as error:
-                return self._refusal_page(request, error, moment)
+                return _response(shown("error.html", error.detail), _HTML, error)
 
         pooled = self._pooled(resource.path, made, self._refusal_page)
 
         async def endpoint(request: Request) -> Response:
-            # Most viewers find the page that another one had made, and need no thread.
+            # Most viewers get the page that was rendered for another viewer, and need no thread.
             page = self._newest_pages.kept(*self._state_of_page(request))
             return await pooled(request) if page is None else _response(page, _HTML)
 
@@ -180,13 +186,14 @@ class LivePage:
 
         return endpoint
 
-    def _refusal_page(self, request: Request, error: HTTPException, moment: Moment = Moment()) -> Response:  # noqa: B008
-        return _response(self._html(request, "error.html", error.detail, moment), _HTML, error)
+    def _refusal_page(self, request: Request, error: HTTPException) -> Response:
+        beside = {"overview": None, "at_ms": None, "clusters": ()}  # asks nothing, because the event loop must not wait
+        return _response(self._html(request, "error.html", error.detail, beside), _HTML, error)
 
-    def _html(self, request: Request, template: str, answer: Answer | str, moment: Moment, seen: int = 0) -> bytes:
-        shown = {"answer": answer, "seen": seen, "now_ms": now_ms(), **moment._asdict()}
-        values = {**shown, "source": self._config.source, "links": self._config.links, **_asked(request)}
-        return render(template, values)
+    def _html(self, request: Request, template: str, answer: Answer | str, beside: Mapping[str, Any]) -> bytes:
+        shown = {"answer": answer, "now_ms": now_ms(), "clusters": self._memory.names(), **beside}
+        config = {"source": self._config.source, "links": self._config.links}
+        return render(template, {**shown, **config, **_asked(request)})
 
     def _picture(self, request: Request) -> Response:
         """Draw the map alone, for a message in a chat."""
@@ -199,13 +206,17 @@ class LivePage:
         return _response(picture.encode("utf-8", "replace"), "image/svg+xml")
 
     def _explain(self, request: Request) -> Response:
-        """Redirect to the page of the named subject, at the same moment, or to the search."""
+        """Redirect to the page of the named subject at the same moment, of the only hit, or to the search."""
         at_ms, cluster = self.resources.moment(request).at_ms, named(request, "cluster")
         words = request.query_params.get("of", "")
         parts = page_of(self._memory, cluster, words, at_ms)
         then = "" if at_ms is None else f"?at={at_ms}"
         if parts is None:
-            parts, then = ("clusters", cluster, "search"), f"?of={segment(words)}"
+            found = self.resources.answer(request, self.resources.search)
+            hits = found.hits if isinstance(found, Found) else ()
+            is_only = len(hits) == 1
+            parts = hits[0].path if is_only else ("clusters", cluster, "search")
+            then = then if is_only else f"?of={segment(words)}"
         return RedirectResponse("".join(f"/{segment(part)}" for part in parts) + then, 303, _HEADERS)
 
     def _version(self, cluster: str | None) -> int:

@@ -18,19 +18,17 @@ from dashboards.drawn_map.canvas import NARROW, WIDE, segment
 from dashboards.drawn_map.map import Drawn, drawn_map
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
 from dashboards.drawn_timeline.strip import folded_lanes
-from questions.explain.explanation import Explanation
-from questions.explain.from_rows import BrokerAnswer, TopicAnswer
-from questions.history import WINDOWS_SECONDS, History
+from dashboards.page.fleet import fleet_counts, fleet_groups, fleet_headline, fleet_title, title_of
+from questions.history import WINDOWS_SECONDS
 from questions.overview.impact_map import ImpactMap, Moment
 from questions.overview.incident_cards import Incident
-from questions.overview.overview import Overview, Rack
+from questions.overview.overview import Rack
 from questions.overview.recent import Strip
 from questions.picture import Beginning
-from questions.state import WORDS, ClusterState, State
+from questions.state import WORDS
 from questions.timeline.folding import folded
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline
-from questions.topics import TopicList
 from transport.printable import printable
 from wording.facts import event_since
 from wording.sentences import counted, listed
@@ -38,14 +36,12 @@ from wording.times import duration, exact_moment, lasting, moment, near, rfc3339
 
 _BROKER: Final = re.compile(r"\b(broker (0|[1-9][0-9]{0,8}))\b")
 _CODE: Final = re.compile(r"`([^`<>]{1,80})`")
-_TITLE_LENGTH: Final = 60
-_MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.WELL: ""}
 _UNKEPT: Final = "not kept"
 
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
     """Return the page that this template makes of the values."""
-    # Lone surrogates, which a znode's escapes can have, are no UTF-8.
+    # A znode's escapes can contain lone surrogates, which UTF-8 cannot encode.
     return ENVIRONMENT.get_template(template).render(**values).encode("utf-8", "replace")
 
 
@@ -68,72 +64,13 @@ def _clock(ms: int, as_of_ms: int) -> str:
 
 
 def _capitalized(text: str, names: Iterable[str] = ()) -> str:
-    """Return the sentence with a capital, unless it begins with one of these names."""
+    """Return the sentence with a capital first letter, unless it begins with one of these names."""
     return text if any(map(text.startswith, names)) else text[:1].upper() + text[1:]
 
 
 def _percent(share: float) -> str:
     """Return a share in percent, which is 100 only if nothing is missing."""
     return "100 %" if share == 1 else f"{int(share * 10_000) / 100:.2f} %"
-
-
-def _state_of(answer: object) -> str:
-    """Return the state of the page's icon and title, if it has one."""
-    if isinstance(answer, tuple) and answer:
-        answer = answer[0]
-    if isinstance(answer, History):
-        answer = answer.overview
-    if isinstance(answer, TopicAnswer | BrokerAnswer):
-        answer = answer.explanation
-    if isinstance(answer, Explanation):
-        return "" if answer.is_known else State.UNKNOWN.value
-    if isinstance(answer, TopicList):
-        return State.UNKNOWN.value if answer.doubts else ""
-    return answer.state.state.value if isinstance(answer, Overview) else ""
-
-
-def _title(state: ClusterState, cluster: str) -> str:
-    what = f": {state.reason or state.event}" if state.state is not State.WELL else ""
-    name = cluster if len(cluster) <= _TITLE_LENGTH else f"{cluster[:_TITLE_LENGTH]}…"
-    return f"{_MARKS[state.state]}{name}{what.replace('`', '')}"
-
-
-def _worst(fleet: Sequence[Overview]) -> list[Overview]:
-    """Return the clusters that are not well now. A replayed past is no trouble of the present."""
-    return [each for each in fleet if each.state.state is not State.WELL and not each.is_past]
-
-
-def _fleet_title(fleet: Sequence[Overview]) -> str:
-    bad = _worst(fleet)
-    if not bad:
-        return f"{counted(len(fleet), 'cluster')} · Kontrast"
-    mark = _MARKS[bad[0].state.state]
-    return f"{mark}{len(bad)} of {counted(len(fleet), 'cluster')}: {_headline(bad)}"
-
-
-def _fleet_headline(fleet: Sequence[Overview]) -> str:
-    """Return the worst cluster and its event, or the clusters that are not known for one reason."""
-    bad = _worst(fleet)
-    if bad:
-        return f"{_headline(bad)}."
-    if not fleet or any(each.is_past for each in fleet):
-        return f"{counted(len(fleet), 'cluster', 'is')} shown as of an earlier time."
-    return "The cluster is well." if len(fleet) == 1 else f"All {len(fleet)} clusters are well."
-
-
-def _headline(bad: Sequence[Overview]) -> str:
-    first = bad[0].state
-    alike = [each for each in bad if first.reason and each.state.reason == first.reason]
-    if len(alike) > 1:
-        return f"{counted(len(alike), 'cluster', 'is')} not known: {first.reason}"
-    return _title(first, bad[0].cluster).removeprefix(_MARKS[first.state]).rstrip(".")
-
-
-def _fleet_counts(fleet: Sequence[Overview]) -> str:
-    counts = Counter(each.state.state for each in fleet if not each.is_past)
-    said = [f"{counts[state]} {WORDS[state]}" for state in State if counts[state]]
-    past = sum(each.is_past for each in fleet)
-    return f"{counted(len(fleet), 'cluster')}: {', '.join([*said, *([f'{past} replayed'] if past else [])])}."
 
 
 def _hours_in_words(hours: Sequence[str]) -> str:
@@ -159,7 +96,7 @@ def _as_text(card: Incident, cluster: str, as_of_ms: int) -> Markup:
 
 
 def _lines(lines: Iterable[str]) -> Markup:
-    """Return lines to be copied. A text that is no markup would lose its line breaks."""
+    """Return lines to be copied, as markup, because plain text would lose its line breaks."""
     return Markup("\n").join(map(printable, lines))
 
 
@@ -249,9 +186,10 @@ ENVIRONMENT.filters.update(
     condition_class=word_of,
     folded=folded,
     folded_lanes=folded_lanes,
-    fleet_counts=_fleet_counts,
-    fleet_headline=_fleet_headline,
-    fleet_title=_fleet_title,
+    fleet_counts=fleet_counts,
+    fleet_groups=fleet_groups,
+    fleet_headline=fleet_headline,
+    fleet_title=fleet_title,
     hours_in_words=_hours_in_words,
     iso=rfc3339,
     number="{:,}".format,
@@ -262,9 +200,8 @@ ENVIRONMENT.filters.update(
     segment=segment,
     rolling_text=_rolling_text,
     since=_since,
-    state_of=_state_of,
     time=moment,
-    title=_title,
+    title=title_of,
     with_code=_with_code,
 )
 ENVIRONMENT.globals.update(

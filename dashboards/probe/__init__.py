@@ -1,1 +1,1 @@
-"""Each live broker's metadata answer compared with ZooKeeper, read-only and seldom."""
+"""Probe that compares each live broker's metadata with ZooKeeper, at long intervals and read-only."""

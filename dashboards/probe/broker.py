@@ -1,4 +1,4 @@
-"""One broker's metadata, asked over one connection that is kept."""
+"""One broker's metadata, requested over one connection that stays open."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from controller.contract.metadata_rows import PartitionRow
 from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_node import AnswerTooLongError, KafkaNode, NodeError
 
-# The parts of every answer beside partitions: brokers, the cluster's id, recently created topics.
+# Room for the parts of every answer beside partitions, which are brokers, the cluster's id, and recent topics.
 _ANSWER_BYTES = 1024**2
-# Metadata's fields of a topic (version 12, and 10 bytes for later ones), of a partition, of each replica in its
-# replicas, ISR and offline replicas.
+# Bytes of Metadata's fields (version 12, with 10 bytes to spare for later versions) of a topic, of a partition, and of
+# a broker in its three lists: replicas, ISR and offline replicas.
 _TOPIC_BYTES, _PARTITION_BYTES, _REPLICA_BYTES = 40, 36, 12
 _ENDPOINT = re.compile(r"(?P<listener>[^:]+)://(?:\[(?P<ipv6>[^\]]+)\]|(?P<host>[^:]*)):(?P<port>\d+)")
 
 
 class ProbeError(Exception):
-    """A broker that did not answer, in one sentence."""
+    """A broker did not answer. The message is one sentence."""
 
 
 class Leader(NamedTuple):
@@ -38,7 +38,7 @@ BrokerView = Mapping[tuple[str, PartitionId], Leader]  # by topic and partition
 
 @dataclass(frozen=True, slots=True)
 class BrokerAnswer:
-    """A broker's whole metadata answer, as clients get it. Controller -1 is an unknown one."""
+    """A broker's whole metadata answer, as clients get it. Controller -1 means that the broker knows none."""
 
     leaders: BrokerView
     isrs: Mapping[tuple[str, PartitionId], tuple[BrokerId, ...]]
@@ -89,7 +89,7 @@ def expected_bytes(partitions: Mapping[tuple[str, PartitionId], PartitionRow]) -
 
 
 class BrokerNode:
-    """Connection to one broker, for one thread. It opens with the first question, and again after `close`."""
+    """Connection to one broker, for one thread. It opens with the first question, and with the first after `close`."""
 
     client_id: ClassVar[str]
 

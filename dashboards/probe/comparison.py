@@ -19,14 +19,14 @@ PartitionName = tuple[str, PartitionId]  # topic and partition
 class DifferenceKind(Enum):
     """Kind of a partition's difference in a broker's metadata."""
 
-    STALE = "stale"  # an older leader epoch, or another leader of the same
-    MISSING = "missing"  # the broker does not know it
+    STALE = "stale"  # an older leader epoch, or another leader in the same epoch
+    MISSING = "missing"  # the broker does not know the partition
     UNEXPECTED = "unexpected"  # the broker knows it, though its topic is gone or being deleted
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionDifference:
-    """A difference, with both sides where they have one."""
+    """A difference, with the leader on both sides, None where a side has no leader."""
 
     difference: DifferenceKind
     expected: Leader | None
@@ -43,7 +43,7 @@ def differences(
     found = {}
     for name, row in rows.items():
         if row.state == PartitionState.NEW.word or row.leader_epoch < 0:
-            continue  # brokers have no UpdateMetadata for it yet
+            continue  # brokers get no UpdateMetadata before the first leader
         expected, seen = Leader(row.leader, row.leader_epoch), view.get(name)
         if seen is None:
             found[name] = PartitionDifference(DifferenceKind.MISSING, expected, None)
@@ -57,7 +57,7 @@ def differences(
 def lasting(
     earlier: Mapping[PartitionName, PartitionDifference], later: Mapping[PartitionName, PartitionDifference]
 ) -> dict[PartitionName, PartitionDifference]:
-    """Return the later differences that were there earlier, with the same expected leader."""
+    """Return the later differences that existed earlier, too, with the same expected leader."""
     return {
         name: found
         for name, found in later.items()
@@ -68,6 +68,6 @@ def lasting(
 def _is_stale(expected: Leader, seen: Leader, live: Collection[BrokerId]) -> bool:
     if seen.epoch >= 0 and seen.epoch != expected.epoch:
         return seen.epoch < expected.epoch
-    if seen.broker == _NOBODY:  # also for a leader without a known address, correctly while that broker is not live
+    if seen.broker == _NOBODY:  # a broker also answers so for a leader that is not live, because it has no address then
         return expected.broker in live
     return seen.broker != expected.broker

@@ -1,4 +1,4 @@
-"""Settings of the brokers' probe, checked when they are made."""
+"""Settings of the brokers' probe, checked at construction."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MORE_THAN_NOTHING = (
 class KafkaLoginConfig:
     """Login to a cluster's brokers. Raise ServeError with a sentence for an impossible one.
 
-    `kafka_listener` is the name of the listener to ask. None is the one named like the protocol. `kafka_quorum` has
+    `kafka_listener` is the name of the listener to ask, by default the name of the protocol. `kafka_quorum` has
     HOST:PORT of the KRaft controllers of a migrating cluster. Secrets are in files or in the environment, not here.
     """
 
@@ -89,9 +89,9 @@ class ProbeConfig(KafkaLoginConfig):
     """Settings of the questions to brokers. Raise ServeError with a sentence for an impossible setting.
 
     The brokers of a cluster are asked in turn each `interval_seconds`, at most `requests_per_second` of them. A
-    difference counts if both sides are unchanged `confirm_seconds` later. With `groups` they are also asked each
-    `groups_interval_seconds` for consumer groups. The last answers are in `groups_directory` if that is set. The login
-    applies to clusters outside `clusters`.
+    difference counts if both sides are unchanged `confirm_seconds` later. With `groups`, brokers are also asked for
+    consumer groups each `groups_interval_seconds`, and `groups_directory`, if set, keeps the last answers. The login
+    applies to clusters that `clusters` does not name.
     """
 
     brokers: bool = False

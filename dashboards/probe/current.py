@@ -1,4 +1,4 @@
-"""Rows of a cluster as of a moment. They must not be older than the answer to compare."""
+"""Rows of a cluster that are at least as new as a broker's answer, so that both can be compared."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class NothingNewError(Exception):
 
 
 class CurrentRows:
-    """The newest rows of one cluster, as long as they are vouched for."""
+    """The newest rows of one cluster, as long as all of them were read and the forwarder is connected."""
 
     def __init__(self, cluster: str, memory: Memory, reading: ReadingCounts) -> None:
         self.cluster = cluster
@@ -28,7 +28,7 @@ class CurrentRows:
         self._reading = reading
 
     def after(self, time_ms: int, stop: threading.Event) -> ClusterSnapshot:
-        """Return the cluster after a heartbeat that is at least this new. Raise NothingNewError if none arrives."""
+        """Return the cluster once a heartbeat of this time or later arrived. Raise NothingNewError if none arrives."""
         give_up_at = time.monotonic() + _HEARTBEAT_PATIENCE_SECONDS
         while True:
             snapshot = self.now()
@@ -47,7 +47,7 @@ class CurrentRows:
 
 
 def now_ms() -> int:
-    """Return the wall clock."""
+    """Return the wall clock in milliseconds since 1970."""
     return time.time_ns() // 1_000_000
 
 
@@ -58,6 +58,6 @@ def gauges_of(snapshot: ClusterSnapshot) -> GaugesRow:
 
 
 def _heartbeat_ms(snapshot: ClusterSnapshot) -> int:
-    """Return the earliest time of the newest heartbeat. A wrong clock is known to within some seconds."""
+    """Return the earliest time of the newest heartbeat. Kontrast knows a wrong clock only to within some seconds."""
     unsure_ms = CLOCKS_AGREE_WITHIN_MS if snapshot.clock_behind_ms else 0
     return gauges_of(snapshot).time_ms + snapshot.clock_behind_ms - unsure_ms

@@ -1,4 +1,4 @@
-"""Alert on a finalization while brokers are still registered in ZooKeeper (KAFKA-20960)."""
+"""Alert on a migration that is finalized while brokers are still registered in ZooKeeper (KAFKA-20960)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wording.sentences import listed, plural
 
 
 def is_too_early(unflagged: Sequence[Node], row: MigrationRow) -> bool:
-    """Return whether a controller runs without the flag while KRaft leads and a broker is registered in ZooKeeper."""
+    """Return whether KRaft leads, a controller lacks the migration flag, and a broker is registered in ZooKeeper."""
     return bool(unflagged) and row.leader >= 0 and row.offset > 0 and bool(row.zookeeper_brokers)
 
 
 def open_alert(unflagged: Sequence[Node], row: MigrationRow, gauges: GaugesRow, since_ms: int) -> AlertRow:
-    """Return the alert that names the controllers without the flag and the registered brokers."""
+    """Return the alert that names the controllers without the migration flag and the registered brokers."""
     controllers = " and ".join(sorted(node.name for node in unflagged))
     brokers, count = listed(row.zookeeper_brokers), len(row.zookeeper_brokers)
     return _alert(

@@ -1,4 +1,4 @@
-"""The alert BrokerViewStale with its sentences on differences."""
+"""The alert BrokerViewStale, with sentences about the differences."""
 
 from __future__ import annotations
 

@@ -23,15 +23,15 @@ from outputs.kafka_node import NodeError, UnknownRequestError
 from questions.clients.known_groups import Described, Offsets, partitions_of
 
 GROUPS_OF_A_REQUEST: Final = 50
-_LARGEST_ANSWER_BYTES: Final = 32 * 1024**2  # 50 groups of a hundred members, with 6 kB of assignment each
+_LARGEST_ANSWER_BYTES: Final = 32 * 1024**2  # 50 groups of a hundred members, each with an assignment of 6 kB
 _DENIED: Final = frozenset({"GroupAuthorizationFailedError", "ClusterAuthorizationFailedError"})
 _STABLE: Final = "Stable"
-# From 3.0 on one OffsetFetch is about many groups. Before, it takes one.
+# From this version (Kafka 3.0) on, one OffsetFetch can ask about many groups, before only about one.
 _OFFSETS_OF_MANY: Final = 8
 
 
 class DeniedError(ProbeError):
-    """The user may not ask this."""
+    """The user may not send this request."""
 
 
 class GroupRequests(BrokerNode):
@@ -41,7 +41,7 @@ class GroupRequests(BrokerNode):
 
     def __init__(self, endpoint: Endpoint, login: KafkaLoginConfig, timeout_seconds: float) -> None:
         super().__init__(endpoint, login, timeout_seconds)
-        self.fetches_many = True  # until the broker's release shows that it does not
+        self.fetches_many = True  # until the broker's answer shows that its release cannot
         self.tells_transactional_ids = True
 
     def groups(self) -> list[str]:
@@ -113,7 +113,7 @@ def _described(group: Any) -> Described:  # noqa: ANN401 (the same)
         return Described(group.group_state)
     if group.group_state != _STABLE:
         return Described(group.group_state, has_members=True)
-    if group.protocol_type != ConsumerProtocolType:  # Connect's workers read no topic in this group
+    if group.protocol_type != ConsumerProtocolType:  # such as Connect's workers, which read no topic
         return Described(group.group_state, has_members=True, assigned={})
     assignments = [each for member in group.members for each in _assigned(member.member_assignment)]
     subscriptions = {topic for member in group.members for topic in _subscribed(member.member_metadata)}
@@ -132,7 +132,7 @@ def _subscribed(data: bytes) -> Iterator[str]:
 
 
 def _decoded(form: Any, data: bytes, field: str) -> Iterable[Any]:  # noqa: ANN401 (the same)
-    """Return a list of a client's own bytes, empty for another client's form."""
+    """Return a list from bytes that a client wrote, empty if the client uses another form."""
     try:
         return list(getattr(form.decode(bytes(data)), field) or ())
     except (struct.error, ValueError, IndexError, TypeError, AttributeError, UnicodeDecodeError):

@@ -26,7 +26,7 @@ _Answer = TypeVar("_Answer")
 
 
 class GroupsProbe:
-    """The rounds of one cluster, in a thread of its own. `known` has the last answers, also those of an earlier run."""
+    """The rounds of one cluster, in a thread of its own. `known` has the last answers, at first from an earlier run."""
 
     def __init__(self, cluster: str, config: ProbeConfig, rows: CurrentRows) -> None:
         self.cluster = cluster
@@ -120,9 +120,9 @@ class GroupsProbe:
                 found.denied.setdefault("DescribeGroups", []).extend(answer[1])
 
     def _fetch_offsets(self, found: Round, requests: GroupRequests, groups: list[str], stop: threading.Event) -> None:
-        """Ask for the offsets of groups without members, those first that were asked about longest ago.
+        """Ask for the offsets of groups without members, first of those whose offsets are oldest.
 
-        A round before 3.0 has one request for each, so it takes as many as fit in the interval.
+        Before 3.0 each group needs a request of its own, so a round covers only as many as fit in half an interval.
         """
         config, asked = self._config, 0
         most = max(1, int(config.groups_interval_seconds * config.group_requests_per_second / 2))
@@ -143,7 +143,7 @@ class GroupsProbe:
                     found.denied.setdefault("OffsetFetch", []).extend(answer[1])
 
     def _asked(self, question: Callable[[], _Answer], stop: threading.Event) -> _Answer | None:
-        """Return the answer in its turn, None if it is time to stop."""
+        """Ask when the rate of requests permits. Return the answer, or None if it is time to stop."""
         pause = self._asked_at + 1 / self._config.group_requests_per_second - time.monotonic()
         if stop.is_set() or (pause > 0 and stop.wait(pause)):
             return None
@@ -151,7 +151,7 @@ class GroupsProbe:
         return question()
 
     def _troubled(self) -> Troubled:
-        """Return the partitions that are in trouble now. Raise NothingNewError while the cluster is not known."""
+        """Return the partitions that are in trouble now. Raise NothingNewError while the cluster is not ready."""
         snapshot, memory = self._rows.now(), self._rows.memory
         sizes = {topic: len(memory.partitions_of(self.cluster, topic)) for topic in INTERNAL_TOPICS}
         return troubled_in((*snapshot.unusable, *snapshot.under_min_isr), sizes)

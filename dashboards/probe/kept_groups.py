@@ -19,7 +19,7 @@ _logger = logging.getLogger("kontrast.dashboards.groups")
 
 
 def kept_groups(directory: Path, cluster: str) -> KnownGroups:
-    """Return the kept groups of a cluster, none without a readable file."""
+    """Return the kept groups of a cluster, or no groups if their file is missing or unreadable."""
     path = _path(directory, cluster)
     try:
         return _FILE.decode(path.read_bytes())
@@ -31,7 +31,7 @@ def kept_groups(directory: Path, cluster: str) -> KnownGroups:
 
 
 def keep_groups(directory: Path, cluster: str, known: KnownGroups) -> None:
-    """Write the groups of a cluster whole, so that a reader never finds a part. Raise OSError."""
+    """Replace the file with the groups of a cluster at once, so that no reader finds half a file. Raise OSError."""
     directory.mkdir(parents=True, exist_ok=True)
     path = _path(directory, cluster)
     draft = path.with_suffix(".draft")

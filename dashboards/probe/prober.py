@@ -44,11 +44,11 @@ class ProbedBroker:
     broker: BrokerId
     answers: int = 0
     failures: int = 0
-    seconds: float | None = None  # that the newest answer took
-    findings: BrokerFindings | None = None  # not compared yet, or without an answer
+    seconds: float | None = None  # duration of the newest answer
+    findings: BrokerFindings | None = None  # None before the first comparison, and without an answer
     connection: BrokerConnection | None = field(default=None, repr=False)
     failures_in_a_row: int = 0
-    not_before: float = 0.0  # when it may be asked again, by the monotonic clock
+    not_before: float = 0.0  # when the broker may be asked again, by the monotonic clock
 
 
 class ClusterProbe:
@@ -118,7 +118,7 @@ class ClusterProbe:
                 first, since_ms = suspects[row.broker]
                 seen = self._ask(self._broker(row), row, stop)
                 if seen is not None:
-                    # Rows that lag behind the answer would make every new topic a topic that is gone.
+                    # If the rows lagged behind the answer, every new topic would look like a deleted one.
                     again = self._differences(self._rows.after(now_ms(), stop), seen)
                     self._judge(row.broker, lasting(first, again), since_ms)
 
@@ -127,7 +127,7 @@ class ClusterProbe:
         return differences(self._memory.partitions(self.cluster), seen, live)
 
     def _ask(self, broker: ProbedBroker, row: BrokerRow, stop: threading.Event) -> BrokerView | None:
-        """Return the broker's metadata answer, or None without one or before its next turn."""
+        """Return the broker's metadata. Return None if it does not answer, or must not be asked again yet."""
         if time.monotonic() < broker.not_before:
             return None
         pause = self._asked_at + 1 / self._config.requests_per_second - time.monotonic()
@@ -203,7 +203,7 @@ class ClusterProbe:
 
 
 class Prober:
-    """One probe per cluster. `failure` is set if a defect ended one."""
+    """One probe per cluster. `failure` is set if a defect ended a probe."""
 
     def __init__(self, config: ProbeConfig, memory: Memory, reading: ReadingCounts) -> None:
         self.failure: ServeError | None = None
@@ -221,7 +221,7 @@ class Prober:
         return tuple(probe for probe in self._probes.copy().values() if self._memory.knows(probe.cluster))
 
     def quorums(self) -> tuple[QuorumProbe, ...]:
-        """Return the running probes of those clusters' quorums."""
+        """Return the running probes of the existing clusters' quorums."""
         return tuple(quorum for quorum in self._quorums.copy().values() if self._memory.knows(quorum.cluster))
 
     def quorum_sentence(self, cluster: str) -> str:

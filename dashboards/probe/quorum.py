@@ -53,8 +53,8 @@ _logger = logging.getLogger("kontrast.dashboards.quorum")
 class QuorumSeen:
     """Result of a round, with nodes by mode, the quorum, and lasting differences by subject.
 
-    `differing` needs a node that speaks for the quorum, and current rows. `offset` is the one in /migration after the
-    quorum's answer, while a KRaft controller leads.
+    `differing` is None without a node that speaks for the quorum, or without current rows. `offset` is the offset in
+    /migration after the quorum's answer, None unless a KRaft controller leads.
     """
 
     modes: Mapping[str, int]
@@ -65,7 +65,7 @@ class QuorumSeen:
 
     @property
     def offset_lag(self) -> int | None:
-        """Return records of the quorum's log that ZooKeeper lacked."""
+        """Return the number of records in the quorum's log that ZooKeeper lacked."""
         if self.quorum is None or self.offset is None:
             return None
         return max(0, self.quorum.high_watermark - 1 - self.offset)
@@ -81,7 +81,7 @@ class QuorumProbe:
         self._login: KafkaLoginConfig = config.login_of(cluster)
         self._rows = rows
         self._complained = False
-        self._too_early: AlertRow | None = None  # its newest row, open or resolved
+        self._too_early: AlertRow | None = None  # the alert's newest row, open or resolved
 
     def active_alerts(self) -> ActiveAlerts:
         """Return the alert on a finalization that comes too early."""
@@ -121,7 +121,7 @@ class QuorumProbe:
                 self.seen = self._round(stop)
             except NothingNewError:
                 self.seen, pause_seconds = None, _TRY_AGAIN_SECONDS
-            except (OSError, ValueError) as error:  # of the file with the password
+            except (OSError, ValueError) as error:  # the file with the password is unreadable
                 self.seen = None
                 self._complain(f"the login cannot be read: {error}")
             stop.wait(max(_LOOK_SECONDS, began + pause_seconds - time.monotonic()))
@@ -133,7 +133,7 @@ class QuorumProbe:
             raise NothingNewError
         nodes = ask_nodes(self._login.kafka_quorum, self._addresses(snapshot), login, self._config.timeout_seconds)
         modes = Counter(node.mode.value if node.mode else SILENT for node in nodes.nodes)
-        # Rows that lag behind the answer would make the quorum's newest records a lag.
+        # If the rows lagged behind the answer, the quorum's newest records would look like a lag.
         snapshot = self._rows.after(now_ms(), stop)
         self._judge_finalization(nodes, snapshot)
         offset = None if nodes.quorum is None else _offset(snapshot)
@@ -181,7 +181,7 @@ class QuorumProbe:
         said = reader.read_topics(Expected(frozenset(topic for topic, _ in rows), len(rows)))
         if CopiedSubject.PARTITIONS not in said.sources:
             raise NodeError(said.reasons[CopiedSubject.PARTITIONS])
-        self._rows.after(now_ms(), stop)  # rows that lag behind the answer would make every new topic a difference
+        self._rows.after(now_ms(), stop)  # otherwise every new topic would look like a difference
         rows = self._rows.memory.partitions(self._rows.cluster)
         return {key: one for key, one in differences(_values(rows), said).items() if _is_compared(key, rows)}
 
@@ -203,15 +203,15 @@ class QuorumProbe:
 
 
 def _is_finalized(seen: QuorumSeen) -> bool:
-    """Return whether all answering controllers run without the flag although ZooKeeper was copied."""
+    """Return whether all answering controllers run without the migration flag although ZooKeeper was copied."""
     copied = seen.offset is not None and seen.offset > 0
     return copied and Mode.CONTROLLER.value in seen.modes and Mode.CONTROLLER_MIGRATING.value not in seen.modes
 
 
 def is_asked(login: KafkaLoginConfig, config: ProbeConfig, row: MigrationRow | None) -> bool:
-    """Return whether to ask a cluster's quorum, by its name or through probed brokers.
+    """Return whether to ask a cluster's quorum, at its configured address or through probed brokers.
 
-    Without its name only during a migration.
+    Without a configured address, the quorum is asked only during a migration.
     """
     under_way = row is not None and row.phase not in _NOT_UNDER_WAY
     return bool(login.kafka_quorum) or (config.brokers and under_way)
@@ -234,7 +234,7 @@ def _values(rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> dict[Key, s
 
 
 def _is_compared(key: Key, rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> bool:
-    """Return whether the rows contain this. They have no topic ids, and no partition before its first leader."""
+    """Return whether rows have this key, because they lack topic ids, and partitions before their first leader."""
     if key.subject not in COMPARED:
         return False
     row = rows.get((key.group, PartitionId(int(key.name))))

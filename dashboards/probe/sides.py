@@ -27,7 +27,7 @@ def sides(
 
 
 def _cluster(header: Header, answer: BrokerAnswer) -> Iterator[_Both]:
-    if not header.led_by_kraft:  # else brokers name themselves, or one at random
+    if not header.led_by_kraft:  # while KRaft leads, brokers name themselves or a random broker
         yield CONTROLLER, {"broker": header.controller}, {"broker": answer.controller}
     for broker in sorted(header.brokers.keys() | answer.brokers):
         yield (
@@ -54,9 +54,9 @@ def _of_partition(
     if found is not None:
         return _led(found.expected), None if found.seen is None else _led(found.seen)
     if seen is None:
-        return {}, {}  # no broker has to know it yet
+        return {}, {}  # no broker has to know the partition yet
     expected, said = {"replicas": row.replicas}, {"replicas": answer.replicas[name]}
-    if seen.epoch in (row.leader_epoch, -1):  # of another epoch it may have another ISR
+    if seen.epoch in (row.leader_epoch, -1):  # in another epoch the ISR may differ
         return {**expected, "isr": row.isr}, {**said, "isr": answer.isrs[name]}
     return expected, said
 

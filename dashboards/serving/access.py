@@ -30,9 +30,10 @@ _logger = logging.getLogger("kontrast.dashboards")
 
 
 class BasicAuthentication:
-    """Answers 401 to requests without the login, but for `OPEN_PATHS`; to a wrong login after a second.
+    """Middleware that answers 401 to requests without the login, except for `OPEN_PATHS`.
 
-    It follows a renewed password file. Raise ServeError at once if there is no password.
+    A wrong login waits a second for its answer. A renewed password file takes effect while the server runs. Raise
+    ServeError at once if there is no password.
     """
 
     def __init__(self, app: ASGIApp, listening: Listening, figures: HttpFigures) -> None:
@@ -47,7 +48,7 @@ class BasicAuthentication:
             raise ServeError(str(error)) from error
 
     def renew(self) -> None:
-        """Read the password again if its file changed. Keep the old one while there is no new one."""
+        """Read the password again if its file changed. Keep the old password while the file is unreadable."""
         written = _times(self._listening.password_file)
         if written == self._written:
             return
@@ -91,7 +92,7 @@ class BasicAuthentication:
 
 
 def _times(*files: str | None) -> tuple[int, ...]:
-    """Return when each file was written, nothing while one is missing."""
+    """Return when each file was written, or an empty tuple while a file is missing."""
     try:
         return tuple(os.stat(file).st_mtime_ns for file in files if file is not None)
     except OSError:
@@ -118,11 +119,11 @@ class Certificate:
                 f"in PEM and without a passphrase: {error}"
             ) from error
         self.context = self._load()
-        # Open connections keep their context. Each new one begins with the newest.
+        # Open connections keep their context. Each new connection begins with the newest context.
         self.context.sni_callback = self._show_newest
 
     def renew(self) -> None:
-        """Load the files' new content if they changed. Keep the old one until certificate and key fit."""
+        """Load the files again if they changed. Keep the old certificate until the new one and its key fit."""
         written = _times(self._certificate_file, self._key_file)
         if written == self._written:
             return
@@ -141,6 +142,6 @@ class Certificate:
 
     def _load(self) -> ssl.SSLContext:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        # Without a password given, OpenSSL would prompt for a passphrase.
+        # If no password were given, OpenSSL would prompt for a passphrase.
         context.load_cert_chain(self._certificate_file, self._key_file, password="")
         return context

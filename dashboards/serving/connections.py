@@ -1,4 +1,4 @@
-"""Limits on open connections to a server of pages, and on the time that one may wait.
+"""Limits on open connections to a server of pages, and on the time that a connection may wait.
 
 uvicorn limits neither silent connections nor the time in which a request must arrive.
 """
@@ -25,9 +25,9 @@ from dashboards.catalogue import process_metrics
 from dashboards.catalogue.families import family
 from transport.complaints import Complaints
 
-# Prometheus, probes and people are some ten. A process can have more open files than these.
+# Prometheus, probes and people need some ten connections, and a process can have more open files than this.
 MOST_CONNECTIONS = 256
-# A scraper's request is one packet. This covers three retransmissions of a lost packet.
+# A scraper's request is one packet, and ten seconds cover three retransmissions of a lost packet.
 REQUEST_SECONDS = 10.0
 # The largest page, every partition of 200,000, takes seconds on a slow line.
 ANSWER_SECONDS = 60.0
@@ -38,8 +38,8 @@ _logger = logging.getLogger("kontrast.dashboards")
 class Drop(Enum):
     """Reason for the end of a connection."""
 
-    LIMIT = "limit"  # it was the oldest of too many
-    TIMEOUT = "timeout"  # no request came, or its answer was not taken
+    LIMIT = "limit"  # the connection was the oldest of too many
+    TIMEOUT = "timeout"  # no request came, or the client did not take the answer
 
 
 @dataclass(slots=True)
@@ -51,7 +51,7 @@ class HttpFigures:
 
 
 class HttpCollector(Collector):
-    """Answers each scrape from the counts as they are at that moment."""
+    """Collector that answers each scrape from the present counts."""
 
     def __init__(self, figures: HttpFigures) -> None:
         self._figures = figures
@@ -65,9 +65,9 @@ class HttpCollector(Collector):
 
 
 class BoundedListener(socket.socket):
-    """Listening socket that limits open connections. The newest replaces the oldest.
+    """Listening socket that limits open connections. Above the limit, a new connection ends the oldest.
 
-    If it rejected the newest, a client with silent connections could lock out all others.
+    If the socket rejected new connections instead, one client with silent connections could lock out all others.
     """
 
     def __init__(self, family: int, kind: int, protocol: int, figures: HttpFigures) -> None:
@@ -84,7 +84,7 @@ class BoundedListener(socket.socket):
             connection, address = super().accept()
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE) and self._drop_oldest():
-                raise BlockingIOError from error  # asked for again once that one is closed
+                raise BlockingIOError from error  # asyncio asks again once the ended connection is closed
             raise
         self._open = deque(known for known in self._open if _is_open(known()))
         if len(self._open) >= self.most:
@@ -110,7 +110,7 @@ def _is_open(connection: socket.socket | None) -> bool:
 
 
 class BoundedProtocol(H11Protocol):
-    """uvicorn's HTTP, where a request must come and its answer be taken in time."""
+    """uvicorn's HTTP protocol with limits: a request must arrive, and the client must take its answer, in time."""
 
     def __init__(  # the rest is uvicorn's own
         self,
@@ -124,12 +124,12 @@ class BoundedProtocol(H11Protocol):
         self._answer_seconds = answer_seconds
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401
-        """Begin to look at the connection at intervals."""
+        """Begin to check the connection at intervals."""
         super().connection_made(transport)
         self.loop.call_later(REQUEST_SECONDS, self._look, None, REQUEST_SECONDS)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse invalid bytes with the headers of every answer, which uvicorn's own refusal lacks."""
+        """Refuse invalid bytes with the headers of all other answers, which uvicorn's own refusal lacks."""
         if self.cycle is None or self.cycle.response_complete:
             text = [(b"content-type", b"text/plain; charset=utf-8"), (b"connection", b"close")]
             headers = [b": ".join(header) for header in (*self.server_state.default_headers, *text)]
@@ -137,7 +137,7 @@ class BoundedProtocol(H11Protocol):
         self.transport.close()
 
     def _look(self, earlier: object, for_seconds: float) -> None:
-        """End the connection if it has waited for longer than it may."""
+        """End the connection if it has waited too long for a request, or for the client to take an answer."""
         if self.transport.is_closing():
             return
         now = self.cycle  # the newest request

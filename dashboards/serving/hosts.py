@@ -27,8 +27,8 @@ _logger = logging.getLogger("kontrast.dashboards")
 class KnownHosts:
     """Middleware that answers 421 to a host name that is neither this machine's nor allowed.
 
-    Starlette's TrustedHostMiddleware supports only names. An IP address is always right here, because a browser sends
-    one only to a page that it loaded from that address. Configurations do not list the addresses of pods and probes.
+    Starlette's TrustedHostMiddleware supports only names. This class accepts every IP address, because a browser sends
+    one only to a page that it loaded from that address, and no configuration lists the addresses of pods and probes.
     """
 
     def __init__(self, app: ASGIApp, listening: Listening) -> None:
@@ -36,7 +36,7 @@ class KnownHosts:
         self._setting = f"{listening.prefix}allowed_hosts"
         self._complaints = Complaints()
         self._names = {*_LOOPBACK, *map(str.lower, (listening.host, socket.gethostname(), *listening.allowed_hosts))}
-        # A resolver that does not answer would hold up the start.
+        # In a thread, because a resolver that does not answer would delay the start.
         threading.Thread(target=self._add_full_name, name="host name", daemon=True).start()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -45,7 +45,7 @@ class KnownHosts:
             await self._app(scope, receive, send)
             return
         host = Headers(scope=scope).get("host")
-        # A browser always names a host. Some health checks of load balancers do not.
+        # A browser always names a host, but some health checks of load balancers do not.
         if host is None or self._is_known(host):
             await self._app(scope, receive, send)
             return

@@ -16,9 +16,9 @@ from dashboards.serving.hosts import KnownHosts
 from transport.listening import Listening
 
 _GRACEFUL_SECONDS = 3
-_BACKLOG = 128  # asyncio accepts this many at once, before the server can end one
+_BACKLOG = 128  # connections that asyncio accepts at once, before the server can end any
 
-# Of every answer. An answer is no script, frame or image of another site.
+# Headers of every answer, so that no other site can use it as a script, frame or image.
 _HEADERS = (
     (
         "Content-Security-Policy",
@@ -35,8 +35,8 @@ _HEADERS = (
 class HttpServer:
     """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once.
 
-    With `lifespan` the application starts and ends with the server. An answer must be made and taken within
-    `answer_seconds`, by default those of a page.
+    With `lifespan` the application starts and ends with the server. An answer must be computed and taken within
+    `answer_seconds`, by default `ANSWER_SECONDS`.
     """
 
     def __init__(

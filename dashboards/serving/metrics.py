@@ -1,4 +1,4 @@
-"""Encoder of metrics as a scraper asks, with one rendering for all scrapers that wait."""
+"""Route of a metrics page in the format that a scraper wants. All waiting scrapers share one rendering."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from dashboards.catalogue.metric import METRICS_PAGE
 class Wanted:
     """The encoding and compression that a scraper wants."""
 
-    encode: Callable[[CollectorRegistry], bytes] = field(compare=False)  # follows from the content type
+    encode: Callable[[CollectorRegistry], bytes] = field(compare=False)  # the content type determines it
     content_type: str
     gzip: bool
 
     @property
     def openmetrics(self) -> bool:
-        """Return whether the form is OpenMetrics. The other one is Prometheus' text format."""
+        """Return whether the format is OpenMetrics. Otherwise it is Prometheus' text format."""
         return self.content_type.startswith("application/openmetrics-text")
 
     @property
@@ -44,10 +44,10 @@ class Wanted:
 
 
 def wanted_by(request: Request) -> Wanted:
-    """Return the form that the request's headers ask for. Ignore unreadable ones."""
+    """Return the format that the request's headers ask for. Ignore unreadable headers."""
     try:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
-    except (ValueError, TypeError):  # a version that is no number, or has a part that is none
+    except (ValueError, TypeError):  # a version is no number, or a part of it is none
         encode, content_type = choose_encoder("")
     return Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
 
@@ -66,9 +66,9 @@ def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Rout
 
 
 class _Renderings:
-    """Renderings of a registry in a thread, one after the other.
+    """Renderings of a registry, one after the other, in a thread.
 
-    All callers before a rendering begins get its bytes, so any number of scrapers costs one rendering.
+    All callers that wait when a rendering begins get its bytes, so any number of scrapers costs one rendering.
     """
 
     def __init__(self, registry: CollectorRegistry) -> None:
@@ -95,7 +95,7 @@ class _Renderings:
 
 
 class BuildCollector(Collector):
-    """Answers each scrape with the version of this process."""
+    """Collector that answers each scrape with the version of this process."""
 
     def collect(self) -> Iterator[Family]:
         """Yield the one family."""

@@ -20,12 +20,12 @@ BUSY: Final = f"Kontrast computes other pages at the moment. Ask again in {RETRY
 class Pool:
     """Threads for answers that take long to compute.
 
-    Python computes in one thread at a time. More threads finish no earlier and keep the event loop from its turns.
+    Python computes in one thread at a time, so more threads finish no earlier, but delay the event loop.
     """
 
     def __init__(self, threads: int) -> None:
         self._free = Semaphore(threads)
-        self._threads = CapacityLimiter(math.inf)  # `_free` is the bound
+        self._threads = CapacityLimiter(math.inf)  # without a limit, because `_free` limits the threads
 
     async def answer(self, request: Request, make: Callable[[Request], Response]) -> Response:
         """Make the answer in a thread, unless the client has left. Raise HTTPException 503 if none is free in time."""
@@ -36,7 +36,7 @@ class Pool:
             raise HTTPException(503, BUSY, {"Retry-After": str(RETRY_AFTER_SECONDS)}) from None
         try:
             if await request.is_disconnected():
-                return Response()  # goes nowhere
+                return Response()  # no client is left to read it
             return await to_thread.run_sync(make, request, limiter=self._threads)
         finally:
             self._free.release()

@@ -1,9 +1,9 @@
-"""Writer of `kontrast.tmpl`, the words of messages, with the alerts of a group from the worst to the least.
+"""Writer of `kontrast.tmpl`, the template of messages, which lists the alerts of a group from the worst to the least.
 
     python deploy/alertmanager/message_template.py > deploy/alertmanager/kontrast.tmpl
 
-Alertmanager orders the alerts of a group by their labels, so by name. The template walks a ranked list of names
-instead: by severity, then by the order of the catalogue in `controller/contract/alert_kinds/kinds.py`.
+Alertmanager orders the alerts of a group by their labels, so by name. The template therefore walks a list of names that
+is ranked by severity, then by the order of the catalogue in `controller/contract/alert_kinds/kinds.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _WIDTH = 116
 
 _SELF_RULES = Path(__file__).parents[1] / "prometheus" / "kontrast-self.yml"
 
-# Kinds that the exporter judges, and one of its rules in kontrast-cluster.yml.
+# Kinds of alerts that the exporter opens, and an alert that only kontrast-cluster.yml has.
 _PAGES_OF_EXPORTER = (FINALIZED_TOO_EARLY, "AlertsUnnamed")
 _REST_OF_EXPORTER = (BROKER_VIEW,)
 
@@ -90,7 +90,7 @@ RANKED }}
 
 
 def ranked_names() -> tuple[str, ...]:
-    """Return the names of all alerts that Kontrast and its rules send, the worst first."""
+    """Return the names of all alerts that Kontrast and its Prometheus rules send, the worst first."""
     order = list(Severity)
     kinds = sorted(ALERT_KINDS.values(), key=lambda kind: order.index(kind.severity))
     pages = [f"{NAME_PREFIX}{kind.name}" for kind in kinds if kind.severity is Severity.PAGE]
@@ -104,7 +104,7 @@ def ranked_names() -> tuple[str, ...]:
 
 
 def message_template() -> str:
-    """Return the whole file."""
+    """Return the content of `kontrast.tmpl`."""
     quoted = " ".join(f'"{name}"' for name in ranked_names())
     return _TEMPLATE.replace("RANKED", textwrap.fill(quoted, _WIDTH, initial_indent="  ", subsequent_indent="  "))
 

@@ -69,7 +69,7 @@ def board_json(built: models.Dashboard) -> str:
     """Return the text of the board's file."""
     for number_of_panel, panel in enumerate(built.panels or [], start=1):
         panel.id_val = number_of_panel
-    # The SDK would hide them in a menu that only the newest Grafana has.
+    # The SDK would put the links into a menu that only the newest Grafana has.
     for link in built.links or []:
         link.placement = None
     for annotation in built.annotations.list_val or []:

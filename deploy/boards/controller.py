@@ -12,7 +12,7 @@ from deploy.boards.panels import ANY_IS_DOUBTFUL, Limits, Line, graph, number
 from deploy.boards.queries import JMX_ACTIVE_CONTROLLERS, age, increase, jmx, legend, newest, of_clusters, quantile
 from deploy.boards.zookeeper import add_ensemble
 
-# Changes that Kontrast missed are no evidence about the controller.
+# Without the divergences that changes missed by Kontrast cause, because these show nothing about the controller.
 _DIVERGENCES = newest(controller_metrics.DIVERGENCES, "kind", matchers=('kind!~"missed_changes|records_missing"',))
 _PENDING_WRITES = of_clusters(controller_metrics.PENDING_WRITES)
 

@@ -1,4 +1,4 @@
-"""Every cluster in one row, the worst first, with a link to its page."""
+"""The board of the fleet, with a row for each cluster, the worst first, and a link to the cluster's page."""
 
 from __future__ import annotations
 

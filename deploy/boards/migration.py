@@ -1,4 +1,4 @@
-"""The board of a migration to KRaft, its progress, the way back, missing brokers and problems."""
+"""The board of a migration to KRaft, with its progress, the rollback, missing brokers and problems."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from deploy.boards.panels import (
 )
 from deploy.boards.queries import age, legend, newest
 
-ALERTS = "The way to KRaft"  # the section of the kinds
+ALERTS = "The way to KRaft"  # the section of the migration's alerts in the catalogue
 
 _NOT_LED = "no KRaft leader"
 _NOT_ASKED = "not asked: set kafka_quorum"
 
-# An idle quorum writes /migration every half second. 2 s were three times the longest gap without a fault, and the
-# alert opens at 10 s. It writes two records a second, so 20 are those 10 s.
+# An idle quorum writes /migration every half second. 2 s are three times the longest gap that was seen without a fault,
+# and the alert opens at 10 s. The quorum has two records a second, so a lag of 20 records is also 10 s.
 _PULSE = Limits(orange=2, red=10)
 _LAG = Limits(orange=20)
 

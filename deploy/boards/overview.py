@@ -1,4 +1,4 @@
-"""The overview of a cluster's health, its offline partitions with causes, and the age of Kontrast's data."""
+"""The board with an overview of a cluster: its health, offline partitions with causes, and the age of the data."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 # Links of numbers, series and rows lead to the exporter's live page, at the address in the board's variable.
 KONTRAST_URL = "kontrast_url"
 LIVE_PAGE = f"${{{KONTRAST_URL}}}/"
-# Grafana by default does not encode reserved characters, such as a slash or ampersand in a cluster's name.
+# Encoding of values in links, because Grafana by default leaves a slash or ampersand in a cluster's name as it is.
 _ENCODED = "percentencode"
 
 _REF_IDS = "ABCDEFGH"
@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Values from which a number turns green, orange and red. An unset limit never applies."""
+    """Least values at which a number becomes green, orange or red. An unset limit never applies."""
 
     orange: float | None = None
     red: float | None = None
@@ -58,7 +58,7 @@ class Limits:
     below: str = "green"  # the colour below the limits
 
     def thresholds(self) -> dashboard.ThresholdsConfig:
-        """Return the limits as Grafana has them."""
+        """Return the limits in Grafana's form."""
         steps = [models.Threshold(value=None, color=self.below)]
         steps += [
             models.Threshold(value=value, color=color)
@@ -74,8 +74,8 @@ class Column(NamedTuple):
     heading: str
     expression: str
     unit: str = "none"
-    meaning: Mapping[int, tuple[str, str]] = MappingProxyType({})  # a word and a colour of each value
-    limits: Limits | None = None  # that colour the value
+    meaning: Mapping[int, tuple[str, str]] = MappingProxyType({})  # by value, a word and a colour
+    limits: Limits | None = None  # limits that colour the value
 
 
 NEUTRAL = Limits(below="blue")
@@ -85,7 +85,7 @@ NONE_IS_BAD = Limits(below="red", green=1)
 
 
 def words(meaning: Mapping[int, tuple[str, str]]) -> list[models.ValueMap | models.SpecialValueMap]:
-    """Return a word and a colour in place of each of these values."""
+    """Return the mappings that show a word and a colour in place of each of these values."""
     options = {
         str(value): models.ValueMappingResult(text=text, color=color) for value, (text, color) in meaning.items()
     }
@@ -190,9 +190,9 @@ def listing(
     is_descending: bool = False,
     empty: str = "none known",
 ) -> table.Panel:
-    """Return a row for each combination of these labels (after the cluster's), as it is now.
+    """Return a table with a present row for each combination of the cluster and these labels.
 
-    Each leads to the live page that explains it.
+    Each row has a link to the live page that explains its subject.
     """
     names = ["Value"] if len(columns) == 1 else [f"Value #{ref_id}" for ref_id in _REF_IDS[: len(columns)]]
     is_of_clusters = any(CLUSTER_LABEL in column.expression for column in columns)
@@ -255,7 +255,7 @@ def _page_of_row(headings: Mapping[str, str]) -> models.DynamicConfigValue:
 
 
 def _page_of_series(line: Line) -> models.DynamicConfigValue:
-    """Return the link to the page of the broker or the cluster that the series are of."""
+    """Return the link to the live page of a series' broker or cluster."""
     if CLUSTER_LABEL not in line.expression:
         return _page()
     cluster = ("clusters", _label(CLUSTER_LABEL))
@@ -276,7 +276,7 @@ def _label(name: str) -> str:
 
 
 def _query(expression: str, legend: str, *, instant: bool = False, ref_id: str = "A") -> prometheus.Dataquery:
-    """Return a query of the chosen data source. An instant query never shows an old value."""
+    """Return a query of the chosen data source. An instant query has only the present value."""
     target = prometheus.Dataquery().datasource(DATASOURCE).ref_id(ref_id).expr(expression).legend_format(legend)
     return target.instant() if instant else target.range()
 

@@ -1,4 +1,4 @@
-"""The board of partitions, unusable ones with reasons, elections and ISR changes."""
+"""The board of partitions, with reasons for unusable ones, elections and ISR changes."""
 
 from __future__ import annotations
 

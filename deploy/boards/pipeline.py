@@ -1,4 +1,4 @@
-"""The board of Kontrast itself, whether its data is current, and the slow part of the pipeline."""
+"""The board of Kontrast itself, which shows whether its data is current, and which part of the pipeline is slow."""
 
 from __future__ import annotations
 

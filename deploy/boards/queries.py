@@ -1,4 +1,4 @@
-"""PromQL of the boards, selectors of the chosen clusters, and common expressions."""
+"""PromQL of the boards: selectors of the chosen clusters, and common expressions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 
 CLUSTER_LEGEND = f"{{{{{CLUSTER_LABEL}}}}}"
 
-# Kafka's gauges as its JMX exporter names them. Some configurations write `_value` behind.
+# Kafka's gauges as its JMX exporter names them. Some configurations of the exporter append `_value`.
 JMX_OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
 JMX_ACTIVE_CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
 JMX_IMBALANCE = "kafka_controller_kafkacontroller_preferredreplicaimbalancecount"
@@ -55,7 +55,7 @@ def age(metric: Metric, *labels: str) -> str:
 
 
 def jmx(gauge: str) -> str:
-    """Return the sum of Kafka's own gauge over the brokers, without `kontrast serve` under Kafka's names."""
+    """Return the sum of Kafka's own gauge over the brokers, without those that `kontrast serve` names like it."""
     where = f'{{{_CHOSEN}, job!~"kontrast.*"}}'
     return f"sum by ({CLUSTER_LABEL}) ({gauge}{where} or {gauge}_value{where})"
 

@@ -24,7 +24,7 @@ _PAGING = newest(alert_metrics.ALERTS_OPEN, "alert", "state", matchers=('severit
 _NOBODY = f"{newest(controller_metrics.CONTROLLER_ACTIVE)} == 0"
 
 
-# The worst has the highest value, as in the page's list of clusters.
+# The worst state has the highest value, so that a board can sort by it, as the page sorts clusters.
 STATES = {1: ("well", "green"), 2: ("degraded", "orange"), 3: ("unknown", "purple"), 4: ("affected", "red")}
 _SEVERITIES = {1: ("info", "blue"), 2: ("warn", "orange"), 3: ("page", "red")}
 
@@ -35,7 +35,7 @@ def state() -> stat.Panel:
 
 
 def state_value() -> str:
-    """Return the expression of a cluster's state, the higher the worse."""
+    """Return the expression of a cluster's state, in which a higher value is worse."""
     return " or ".join(
         "(" + newest(pipeline_metrics.CLUSTER_STATE, matchers=(f'state="{word}"',)) + f" == 1) * {value}"
         for value, (word, _) in STATES.items()
@@ -43,7 +43,7 @@ def state_value() -> str:
 
 
 def brokers_away_value() -> str:
-    """Return the expression of the known brokers that are not registered."""
+    """Return the expression that counts known brokers that are not registered."""
     return f"sum by ({CLUSTER_LABEL}) (1 - {newest(broker_metrics.BROKER_REGISTERED, 'broker')})"
 
 
@@ -142,7 +142,7 @@ def under_min_isr() -> stat.Panel:
 
 
 def at_min_isr() -> stat.Panel:
-    """Return partitions that reject acks=all after the loss of one more replica."""
+    """Return partitions that will reject acks=all after the loss of one more replica."""
     return number(
         "At min ISR",
         "Partitions with an ISR of exactly min.insync.replicas. With one replica less they reject acks=all.",

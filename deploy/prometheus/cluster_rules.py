@@ -1,8 +1,9 @@
-"""Writer of `kontrast-cluster.yml`, with a Prometheus rule for each kind of alert that Kontrast judges.
+"""Writer of `kontrast-cluster.yml`, with a Prometheus rule for each kind of alert that Kontrast opens.
 
     python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
 
-A rule repeats the texts of its kind in `controller.contract.alert_kinds`. Only the core judges when an alert is open.
+A rule repeats the texts of its kind in `controller.contract.alert_kinds`. It does not judge again when an alert is
+open, because the core has done that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
 
 _WIDTH = 120
 
-# Where a person looks first, by the section of the catalogue.
+# The board that a person reads first, by the section of the catalogue.
 _BOARDS = {
     "Partitions": "kontrast-partitions",
     "Brokers": "kontrast-brokers",
@@ -35,7 +36,7 @@ _BOARDS = {
     "Kontrast itself": "kontrast-pipeline",
 }
 
-# Not the core's: `kontrast serve --probe-brokers` judges it.
+# The core has no such kind, because `kontrast serve --probe-brokers` finds it.
 _BROKER_VIEW = AlertKind(
     name=BROKER_VIEW,
     severity=Severity.WARN,
@@ -46,7 +47,7 @@ _BROKER_VIEW = AlertKind(
     expected="The controller sends UpdateMetadata to every live broker after every change.",
 )
 
-# Not the core's either. `kontrast serve` judges it from the answers of KRaft controllers.
+# The core has no such kind either, because `kontrast serve` finds it in the answers of KRaft controllers.
 _FINALIZED_TOO_EARLY = AlertKind(
     name=FINALIZED_TOO_EARLY,
     severity=Severity.PAGE,
@@ -119,7 +120,8 @@ groups:
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster) }}
 """
 
-# As `dashboards.alerting.message` chooses it. Prometheus only escapes for a query, where a blank becomes a plus.
+# The same page that `dashboards.alerting.message` chooses. Prometheus escapes only for a query, where a blank becomes a
+# plus, so the template replaces it.
 _PAGE = """
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster)
             }}{{ if $labels.topic }}/topics/{{ reReplaceAll "[+]" "%20" (urlquery $labels.topic)
@@ -148,7 +150,7 @@ _RULE = """
 
 
 def cluster_rules() -> str:
-    """Return the whole file."""
+    """Return the content of `kontrast-cluster.yml`."""
     head = _HEAD.replace("LABELS", ", ".join(ALERT_SINCE.labels))
     rules = [_rule(kind, _BOARDS[section]) for section, kinds in SECTIONS.items() for kind in kinds]
     of_serve = (_rule(_BROKER_VIEW, _BOARDS["Brokers"]), _rule(_FINALIZED_TOO_EARLY, _BOARDS["The way to KRaft"]))

@@ -1,11 +1,11 @@
-"""Prints a file of rules as the PrometheusRule of Kubernetes' Prometheus operator, or as it is, with addresses.
+"""Print a file of rules with your addresses, as a PrometheusRule of Kubernetes' Prometheus operator or in plain form.
 
     python deploy/prometheus/prometheus_rule.py self > deploy/kubernetes/kontrast-self-prometheusrule.yml
     python deploy/prometheus/prometheus_rule.py self --docs https://docs.example --grafana https://grafana.example \
         --page https://kontrast.example:9642
     python deploy/prometheus/prometheus_rule.py cluster --plain --docs ... > /etc/prometheus/kontrast-cluster.yml
 
-What the rules are is said in `kontrast-self.yml` and `kontrast-cluster.yml` alone.
+The rules themselves are in `kontrast-self.yml` and `kontrast-cluster.yml`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ spec:
 def with_addresses(rules: str, docs: str | None, grafana: str | None, page: str | None) -> str:
     """Return the rules with these addresses in front of the paths of runbooks, boards and the live page.
 
-    Without an address a path stays as it is. `kontrast.tmpl` shows the address of Alertmanager instead.
+    A path without an address stays a path, for which `kontrast.tmpl` shows the address of Alertmanager instead.
     """
     if docs:
         rules = rules.replace("runbook_url: docs/", f"runbook_url: {docs.rstrip('/')}/")

@@ -1,8 +1,8 @@
-"""History in a ZooKeeper server's data directories: one snapshot file, then every later transaction.
+"""History in a ZooKeeper server's data directories, which is one snapshot file and every later transaction.
 
-A history begins with the newest good snapshot file before its start, or before the first log. Without one it begins
-with the oldest later snapshot file. A server that lags far behind gets a snapshot instead of transactions. The history
-then continues from that snapshot file.
+A history begins with the newest good snapshot file before its start, or before the first log. Without such a
+file it begins with the oldest later snapshot file. A server that lags far behind gets a snapshot instead of
+transactions. The history then continues from that snapshot file.
 """
 
 from __future__ import annotations
@@ -30,10 +30,15 @@ _COUNTER: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class Until:
-    """The end of a history, inclusive: a zxid, or a time in milliseconds since 1970."""
+    """The inclusive end of a history, as a zxid or a time in milliseconds since 1970."""
 
     zxid: Zxid | None = None
     time_ms: int | None = None
+
+    @property
+    def text(self) -> str:
+        """Return the end as options name it."""
+        return str(self.time_ms) if self.zxid is None else f"{self.zxid:#x}"
 
     def is_passed(self, zxid: Zxid, time_ms: int) -> bool:
         """Return whether this zxid and time are after the end."""
@@ -43,7 +48,7 @@ class Until:
 class Snapshot(NamedTuple):
     """Every wanted znode at a zxid.
 
-    `continues` means that no transaction is missing before it. A reader of the history may then know all its znodes.
+    `continues` means that no transaction is missing before the snapshot. A reader may then know all znodes already.
     """
 
     zxid: Zxid
@@ -53,7 +58,7 @@ class Snapshot(NamedTuple):
 
 
 class _File(NamedTuple):
-    """A file with a zxid in its name: a log's first transaction, or a snapshot's last."""
+    """A file with a zxid in its name, which is a log's first transaction, or a snapshot's last."""
 
     zxid: Zxid
     path: Path
@@ -140,7 +145,7 @@ class ZooKeeperFiles:
                 return self._with_time(snapshot)
         if first_log in _FIRST_ZXIDS:
             return self._with_time(Snapshot(Zxid(first_log - 1), 0, ()))
-        # If a snapshot is too old for the logs, a newer one may bridge the gap.
+        # If a snapshot is too old for the logs, a newer snapshot may bridge the gap.
         too_old = [file for file in self._snapshots if file not in usable]
         for file in [*(file for file in usable if file.zxid >= start), *reversed(too_old)]:
             if snapshot := self._load(file):
@@ -167,7 +172,7 @@ class ZooKeeperFiles:
         try:
             for node in read_snapshot(file.path):
                 newest_ms = max(newest_ms, node.mtime_ms)
-                # One that is younger than the snapshot's name was caught while the snapshot was written.
+                # A znode that is newer than the snapshot's name was created while the snapshot was written.
                 if node.czxid <= file.zxid and self._wanted(node.path):
                     nodes.append(node)
         except DamagedFileError as damage:
@@ -176,7 +181,7 @@ class ZooKeeperFiles:
         return Snapshot(file.zxid, newest_ms, tuple(nodes))
 
     def _with_time(self, snapshot: Snapshot) -> Snapshot:
-        """Return the snapshot with a time, even if its znodes lack one."""
+        """Return the snapshot with a time, even if its znodes lack a time."""
         if snapshot.time_ms or not self._logs:
             return snapshot
         try:
@@ -206,7 +211,7 @@ class ZooKeeperFiles:
             )
 
     def _bridge(self, zxid: Zxid) -> Snapshot | None:
-        """Return the newest good snapshot right before the transaction, else the oldest after it."""
+        """Return the newest good snapshot right before the transaction, else the oldest snapshot after it."""
         later = [file for file in self._snapshots if file.zxid > self._zxid]
         right_before = [file for file in later if file.zxid < zxid and _follows(file.zxid, zxid)]
         after = [] if _follows(self._zxid, zxid) else [file for file in later if file.zxid >= zxid]

@@ -1,16 +1,16 @@
 """Turn ZooKeeper's transactions into the records of a forwarder that missed no change.
 
-- A snapshot file is a complete read in a generation of its own. The first is 1, and each bridge over a gap adds one.
-  Its time is that of its newest znode.
+- A snapshot file is a complete read in a generation of its own. The first generation is 1, and each bridge over a gap
+  adds one. The read has the time of its newest znode.
 - A transaction's records stay together, causes before effects. Each has the transaction's time by the clock of
-  ZooKeeper's leader. If this is less than a second before the newest time, it has the newest time, so a clock that was
-  set back continues. A znode that changed several times has one record with its final value. A recreated one has its
-  new czxid.
+  ZooKeeper's leader. If this time is less than a second before the newest time, the newest time replaces it. A larger
+  step back is taken as it is. A znode that changed several times has one record with its final value. A recreated znode
+  has its new czxid.
 - A transaction without a change has no record, unless the controller requested it. A heartbeat then shows that the
   controller lives. Up to 2.3 each failover deletes requests that do not exist.
-- The log has no heartbeats, but deadlines need them. Each second of the transactions' time gets one, and each
-  three-hundredth of a silence over five minutes. After the last transaction they continue for ten seconds, or up to the
-  part that `until` omits.
+- The log has no heartbeats, but deadlines need heartbeats. Each second of the transactions' time gets one, and each
+  three-hundredth of a silence over five minutes. After the last transaction heartbeats continue for ten seconds, or up
+  to the part that `until` omits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ingest.observed.paths import is_recorded, rank
 from ingest.observed.tree import complete
 
 HEARTBEAT_MS: Final = 1_000
-SILENT_HEARTBEATS: Final = 300  # beyond as many, the silence so far is divided by it
+SILENT_HEARTBEATS: Final = 300  # after so many heartbeats, the interval is this part of the silence so far
 TRAILING_MS: Final = 10_000
 _ANY_KAFKA: Final = "/controller_epoch"
 _STATUS: Final = ForwarderStatus(session=REPLAYED, watch_mode="transaction-log")
@@ -186,7 +186,7 @@ class History:
         values = {self._below.path(node.path): _value(node) for node in snapshot.nodes}
         znodes = {path: _znode(value) for path, value in values.items()}
         if snapshot.continues and znodes == self._watched.znodes:
-            return  # no transaction is missing before it
+            return  # no transaction is missing before the snapshot
         if self._generation:
             self.files.notes.append(
                 f"the logs lack the transactions between zxid {self._zxid:#x} and {snapshot.zxid:#x}"
@@ -221,7 +221,7 @@ class History:
         return controller is not None and controller.ephemeral_owner == session
 
     def _apply(self, transaction: LoggedTransaction) -> dict[str, Value | None]:
-        """Return the watched znodes that the transaction touched, as they are at its end, None for a deleted one."""
+        """Return the watched znodes that the transaction touched, as they are at its end, None for a deleted znode."""
         ended: dict[str, Value | None] = {}
         for change in transaction.changes:
             if self._below.watches(change.path):
@@ -245,7 +245,7 @@ class History:
         elif known is None:
             znode = _Znode(UNKNOWN_ZXID, zxid, change.version, 0)  # deleted while the snapshot was written
         elif known.mzxid >= zxid and path not in ended:
-            return  # the snapshot has it already
+            return  # the snapshot has the change already
         else:
             znode = known._replace(mzxid=zxid, version=change.version)
         self._watched.put(path, znode)

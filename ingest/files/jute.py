@@ -36,14 +36,14 @@ class Jute:
         self._read = read
 
     def take(self, count: int) -> bytes:
-        """As many bytes as asked."""
+        """Return exactly this number of bytes. Raise JuteError if there are fewer."""
         taken = self._read(count)
         if len(taken) != count:
             raise JuteError(f"{count} bytes expected, {len(taken)} found")
         return taken
 
     def fields(self, layout: struct.Struct) -> tuple[Any, ...]:
-        """Return numbers in a row."""
+        """Return the numbers that this layout describes."""
         return layout.unpack(self.take(layout.size))
 
     def integer(self) -> int:
@@ -55,7 +55,7 @@ class Jute:
         return int(_LONG.unpack(self.take(8))[0])
 
     def boolean(self) -> bool:
-        """True or false."""
+        """Return a truth value of one byte."""
         return self.take(1) != b"\0"
 
     def buffer(self) -> bytes | None:

@@ -1,4 +1,4 @@
-"""Znodes at the end of a ZooKeeper server's files: the newest snapshot and every later transaction."""
+"""Znodes at the end of a ZooKeeper server's files, from the newest snapshot and every later transaction."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LastZnodes:
             elif known is None or change.kind is ChangeKind.CREATED:
                 zxid, owner = transaction.zxid, change.ephemeral_owner
                 self._znodes[path] = Value(change.data, zxid, zxid, change.version, owner)
-            elif known.mzxid <= transaction.zxid:  # else the snapshot has it already
+            elif known.mzxid <= transaction.zxid:  # otherwise the snapshot has the change already
                 made, owner = known.czxid, known.ephemeral_owner
                 self._znodes[path] = Value(change.data, made, transaction.zxid, change.version, owner)
         if transaction.closed is not None:

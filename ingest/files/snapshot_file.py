@@ -1,7 +1,7 @@
 """Reader of one snapshot file of ZooKeeper, `snapshot.<zxid>`, plain or gzipped, with every znode of a server.
 
-ZooKeeper keeps working during the write. The file is complete up to the zxid in its name and may contain some later
-changes. From 3.6 on digests follow the checksum. Kontrast does not need them.
+ZooKeeper keeps working during the write, so the file is complete up to the zxid in its name and may contain some later
+changes. From 3.6 on digests follow the checksum, which Kontrast does not need.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SnapshotNode(NamedTuple):
 
 
 def read_snapshot(path: Path) -> Iterator[SnapshotNode]:
-    """Return the snapshot's znodes. Trust them only after the last one, because the checksum is at the end.
+    """Return the snapshot's znodes. Trust them only after the last znode, because the checksum is at the end.
 
     Raise DamagedFileError and IngestError.
     """
@@ -69,7 +69,7 @@ class _CheckedFile:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self.checksum = 1
-        self.offset = 0  # of the uncompressed bytes
+        self.offset = 0  # in the uncompressed bytes
 
     def read(self, count: int) -> bytes:
         content = self._file.read(count)

@@ -1,8 +1,8 @@
 """Reader of one transaction log of ZooKeeper 3.4 to 3.9, `log.<zxid>`, in order.
 
-The file is a header, then entries: Adler-32, length, that many bytes, and 0x42. ZooKeeper allocates ahead, so a log
-that was closed in order ends in zeros. From 3.6 on an entry has a digest of the tree after the transaction. Kontrast
-does not need it.
+The file is a header, then entries of Adler-32, length, that many bytes, and 0x42. ZooKeeper allocates ahead, so a log
+that was closed cleanly ends in zeros. From 3.6 on an entry has a digest of the tree after the transaction, which
+Kontrast does not need.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class ZnodeChange(NamedTuple):
 class LoggedTransaction(NamedTuple):
     """One transaction of ZooKeeper. `session` requested it as its request number `cxid`.
 
-    A session's end has cxid 0 if the server expired it, and a higher one if the client closed it. `closed` then has the
-    deleted znodes if the log names them (from 3.6 on), otherwise None.
+    A session's end has cxid 0 if the server expired the session, and a higher cxid if the client closed it. `closed` is
+    then the deleted znodes if the log names them (from 3.6 on), otherwise None.
     """
 
     session: int
@@ -76,7 +76,7 @@ class LoggedTransaction(NamedTuple):
 def read_log(path: Path, at: Callable[[int], None] = lambda _: None) -> Iterator[LoggedTransaction]:
     """Return the log's transactions from its beginning. `at` receives the offset after each.
 
-    If the log does not end in order, raise DamagedFileError after the last good one. Raise IngestError.
+    If the log does not end cleanly, raise DamagedFileError after the last good transaction. Raise IngestError.
     """
     try:
         with path.open("rb", buffering=_READ_BYTES) as file:
@@ -157,14 +157,14 @@ def _multi(body: Jute, session: int) -> tuple[ZnodeChange, ...]:
     failed = False
     for _ in range(body.count()):
         kind, content = body.integer(), body.buffer() or b""
-        # Of a multi that failed, the parts before the one that did not hold are in the log as if they had been done.
+        # If a multi failed, the log has the parts before the failed part as if they had been done.
         failed = failed or kind == _ERROR
         changes += _changes(kind, Jute(io.BytesIO(content).read), session)
     return () if failed else tuple(changes)
 
 
 def _closed_paths(body: bytes) -> tuple[str, ...]:
-    """Return the znodes that a closeSession names. ZooKeeper logs them from 3.6 on, unless it is switched off."""
+    """Return the znodes that a closeSession names. ZooKeeper logs them from 3.6 on, unless this is switched off."""
     stream = io.BytesIO(body)
     reader = Jute(stream.read)
     try:

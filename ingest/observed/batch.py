@@ -1,8 +1,9 @@
-"""Order a window of watch events, and the values read after them, as the controller sees them. Pure.
+"""Order a window of watch events, and the values read after them, as the controller sees them, without IO.
 
 Three rules apply. A creation or deletion is an observation even without a value. Changes of one transaction stay
-together. Causes come before effects. A value takes the place of the first change in its window, a partition's state
-that of the last one. A topic's znode may have been written again after the state that it caused.
+together. Causes come before effects. A value takes the place of its znode's first change in the window, because a
+topic's znode may have been written again after the state that it caused. A partition's state takes the place of its
+last change.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[
 
 
 def _at_once(events: Sequence[ZnodeEvent]) -> list[int]:
-    """For each event the number of its change.
+    """Return for each event the number of its change.
 
-    Events come in the order of the changes, and those of one change follow each other. Where the server sends no zxids,
+    Events come in the order of the changes, and events of one change follow each other. If the server sends no zxids,
     only a closing session's `/controller` and broker are joined.
     """
     numbers: list[int] = []
@@ -64,9 +65,9 @@ def _may_be_closing(event: ZnodeEvent) -> bool:
 def _observe_path(
     events: Sequence[_Indexed], value: Value | None, known: Known | None, *, was_read: bool
 ) -> Iterator[tuple[int, Observation]]:
-    """Observe the lives of one znode in the window. Only the last can have a value.
+    """Observe the lives of one znode in the window. Only the last life can have a value.
 
-    A one-shot watch reports one change. The read shows whether another followed.
+    A one-shot watch reports one change. The read shows whether another change followed.
     """
     exists = known is not None
     created: _Indexed | None = None
@@ -75,7 +76,7 @@ def _observe_path(
         if event.kind is ZnodeEventKind.DELETED:
             if created:
                 yield _existence(RecordKind.CREATED, created)
-            if exists:  # else it came before the watch and went before it was ever published
+            if exists:  # otherwise the znode was never published
                 yield _existence(RecordKind.DELETED, (index, event))
             exists, created, changes = False, None, [(index, event)] if event.zxid == UNKNOWN_ZXID else []
         else:

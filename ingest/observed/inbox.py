@@ -23,9 +23,9 @@ class SessionState(Enum):
 class Inbox:
     """Events and session states in the order of their arrival.
 
-    A position counts all events so far. Taken events leave the inbox. With more than MAX_WAITING_EVENTS waiting, it
-    keeps only those that a complete read cannot replace: creations and deletions, except those of partition states,
-    which are numerous and follow from their topics.
+    A position counts all events so far. Taken events leave the inbox. With more than MAX_WAITING_EVENTS waiting, the
+    inbox keeps only events that a complete read cannot replace, which are creations and deletions. It drops those of
+    partition states, because they are numerous and follow from their topics.
     """
 
     def __init__(self) -> None:
@@ -56,7 +56,7 @@ class Inbox:
             for event in self._events
             if event.kind in (ZnodeEventKind.CREATED, ZnodeEventKind.DELETED) and not is_partition_state(event.path)
         ]
-        if len(kept) > MAX_WAITING_EVENTS // 2:  # else this would be done again with each event
+        if len(kept) > MAX_WAITING_EVENTS // 2:  # otherwise each further event would repeat this
             kept = kept[-MAX_WAITING_EVENTS // 2 :]
         self._dropped += len(self._events) - len(kept)
         self._events = deque(kept)

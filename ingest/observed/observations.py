@@ -1,4 +1,4 @@
-"""Vocabulary of the ingest: events and values from ZooKeeper, and observations made from them.
+"""Vocabulary of the ingest, with events and values from ZooKeeper, and the observations made from these.
 
 A published observation becomes a `controller.contract.records.Record` with its cluster and its place in the order.
 """
@@ -22,7 +22,7 @@ class ZnodeEventKind(Enum):
     CREATED = 1
     DELETED = 2
     CHANGED = 3
-    CHILDREN = 4  # of one-shot watches only, when a child was created or deleted
+    CHILDREN = 4  # a child was created or deleted, reported by one-shot watches only
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,11 @@ class Value(msgspec.Struct, frozen=True, gc=False):
     version: int
     ephemeral_owner: int
     mtime_ms: int = 0  # time of the last write by ZooKeeper's clock, 0 if not requested
-    ctime_ms: int = 0  # when it was created, by the same clock
+    ctime_ms: int = 0  # time of the creation by ZooKeeper's clock
 
     @property
     def registered_ms(self) -> int:
-        """Creation time of an ephemeral znode as records have it, 0 for others."""
+        """Return the creation time of an ephemeral znode as records have it, 0 for other znodes."""
         return min(max(0, self.ctime_ms), LATEST_MS) if self.ephemeral_owner else 0
 
 

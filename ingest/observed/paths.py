@@ -45,7 +45,7 @@ _COPIED_BELOW = tuple(f"{root}/" for root in COPIED_BESIDES)
 
 
 class Rank(IntEnum):
-    """Order of changes in one ZooKeeper transaction: causes before effects."""
+    """Order of changes in one ZooKeeper transaction, with causes before effects."""
 
     CONTROLLER = 0
     BROKER = 1
@@ -71,7 +71,7 @@ def is_partition_state(path: str) -> bool:
 
 
 def is_listed(path: str) -> bool:
-    """Return whether a znode's children get records, as those of the parents and a topic's partitions do."""
+    """Return whether a znode's children get records. The parents and a topic's `partitions` have such children."""
     return path in _PARENTS or _PARTITIONS.fullmatch(path) is not None
 
 

@@ -1,4 +1,4 @@
-"""Published states of a cluster's znodes, so that a complete read publishes only differences. Pure."""
+"""Published states of a cluster's znodes, so that a complete read publishes only differences, without IO."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LENGTH_BYTES: Final = 4  # before each name in an answer
 
 
 class Tree:
-    """State of each znode as its readers know it: published and acknowledged."""
+    """State of each znode as readers of the stream know it, because it was published and acknowledged."""
 
     def __init__(self) -> None:
         self._known: dict[str, Known] = {}
@@ -66,7 +66,7 @@ class Tree:
         return tuple(LargeZnode(path, size_bytes) for path, size_bytes in by_size[:_LARGEST_NAMED])
 
     def newest_lost_zxid(self, values: Mapping[str, Value]) -> Zxid:
-        """Return the newest published change of a znode that now shows an older one, -1 without such a znode."""
+        """Return the newest published change of a znode that now shows an older change, -1 without such a znode."""
         known = self._known
         lost = (
             known[path].mzxid for path, value in values.items() if path in known and value.mzxid < known[path].mzxid
@@ -94,7 +94,7 @@ class Tree:
 
 
 def complete(values: Mapping[str, Value]) -> list[Observation]:
-    """Everything that a complete read found, causes first."""
+    """Return an observation of each value that a complete read found, causes first."""
     return sorted(
         (node(path, value) for path, value in values.items()),
         key=lambda observation: (rank(observation.path), observation.zxid),

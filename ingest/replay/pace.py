@@ -1,4 +1,4 @@
-"""Pace of a replayed past: the due time of each record."""
+"""Pace of a replayed past, which decides when each record is due."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from controller.contract.records import Record
 class Pace:
     """Pace of records at `speed` times the original, or infinite.
 
-    Records before `from_zxid` are due at once. A late record delays no later one. If the past's own clock was set back,
-    the pace continues from there.
+    Records before `from_zxid` are due at once. A late record does not delay later records. If the past's own clock was
+    set back, the pace continues from there.
     """
 
     def __init__(

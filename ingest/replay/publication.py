@@ -35,7 +35,7 @@ class _Stream(Protocol):
     """A stream that had no records."""
 
     def append(self, records: Sequence[Record]) -> None:
-        """Append the records and wait for all. Raise SinkUnavailableError or IngestError."""
+        """Append the records and wait for all acknowledgements. Raise SinkUnavailableError or IngestError."""
 
     def close(self) -> None:
         """Release the sink."""
@@ -68,7 +68,7 @@ class Publication:
         return True
 
     def _up_to_a_cluster(self, records: Iterable[Record]) -> list[Record]:
-        """Return the first records up to the first znodes, with all that were read or written together with these."""
+        """Return the records up to the first znodes, with all that were read or written together with these znodes."""
         held: list[Record] = []
         has_znodes = False
         for record in records:
@@ -119,7 +119,7 @@ class Publication:
     def _open_empty(self) -> _Stream:
         if isinstance(self.to, JournalAddress):
             return _Journal(self.to.directory)
-        from ingest.sinks.kafka_sink import KafkaSink  # the journal needs no Kafka client
+        from ingest.sinks.kafka_sink import KafkaSink  # here, because a journal needs no Kafka client
 
         sink = KafkaSink(self.to, self._cluster, self._stop, self._recorded.refuse)
         if sink.has_records():
@@ -133,7 +133,7 @@ class _Journal:
 
     def __init__(self, directory: Path) -> None:
         try:
-            if end_offset(directory):  # checked before opening, because opening repairs the end of another writer
+            if end_offset(directory):  # checked first, because opening cuts off another writer's incomplete end
                 raise _not_empty(JournalAddress(directory))
             self._writer = JournalWriter(directory, retain_bytes=None)
         except (JournalError, OSError) as error:
@@ -163,7 +163,7 @@ def _not_empty(to: Address) -> IngestError:
 
 
 class RecordedCluster:
-    """The cluster by its id and its brokers' addresses, held against the Kafka that its past goes to."""
+    """Identity of the recorded cluster, which is compared with the Kafka that its past is written to."""
 
     def __init__(self, to: Address) -> None:
         self._to = to
@@ -172,7 +172,7 @@ class RecordedCluster:
         self._addresses: dict[BrokerId, set[str]] = {}
 
     def refuse(self, kafka: KafkaIdentity) -> None:
-        """Raise IngestError if this Kafka is the cluster, now or when it is known better."""
+        """Raise IngestError if this Kafka is the recorded cluster, now or once a later record shows it."""
         self._kafka = kafka
         shown = evidence_of_one(kafka, self._cluster_id, lambda broker: self._addresses.get(broker, ()))
         if shown:

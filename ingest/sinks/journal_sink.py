@@ -26,7 +26,7 @@ _LOG = logging.getLogger("kontrast.ingest.sinks")
 
 @dataclass(slots=True)
 class _OpenJournal:
-    """A journal's one writer of this process, and how many sinks use it."""
+    """The only writer of a journal in this process, and the number of sinks that use it."""
 
     writer: JournalWriter
     open_writer: Callable[[int, str], JournalWriter]  # at an offset, of a journal with this identity
@@ -84,7 +84,7 @@ class JournalSink:
             try:
                 self._journal.begin_again_if_removed()
             except JournalError as error:
-                _LOG.warning("%s", error)  # the next record finds it again, and is kept until it is mended
+                _LOG.warning("%s", error)  # the next append fails too, and is retried until the journal is mended
             removals, self._removals = self._removals, self._journal.removals
         before, self._requested_ns = self._requested_ns, complete_read_requested_ns(self._directory)
         return self._requested_ns > before or self._journal.removals > removals

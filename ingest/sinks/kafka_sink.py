@@ -1,4 +1,4 @@
-"""The Kafka sink: records in one topic, keyed by cluster. A cluster's order is its partition's order.
+"""Kafka sink, which writes records to one topic, keyed by cluster. A cluster's order is its partition's order.
 
 The clusters of a process share the clients of an address, because each client has a thread and connections of its own.
 This is the only module of the ingest that knows kafka-python.
@@ -40,7 +40,7 @@ _BLOCK_MS = 5_000
 _MAX_RECORD_BYTES = 16 * 1024**2  # the broker's own limit applies, while a znode has up to 1 MB, more as JSON
 _CLOSE_SECONDS = 1.0
 _STOP_CHECK_SECONDS = 0.2
-_LOOK_FOR_REQUESTS_SECONDS = 0.5  # at most, however many clusters ask
+_LOOK_FOR_REQUESTS_SECONDS = 0.5  # the shortest interval, however many clusters ask
 _CONNECT_AGAIN_SECONDS = 1.0  # clusters that wait for one connection learn of its failure within milliseconds
 # Each watcher sends a heartbeat per second. In a topic of ten clusters, this is the last minute and a half.
 _NEWEST_RECORDS = 1_000
@@ -50,7 +50,7 @@ class _Clients:
     """The producer of an address, the consumer of its topic of requests, and how many sinks use them.
 
     The producer is idempotent with acks=all. After a failure of any sink, a new producer sends every sink's records
-    again, because the old one may not have sent them.
+    again, because the old producer may not have sent them.
     """
 
     def __init__(self, address: KafkaAddress) -> None:
@@ -78,7 +78,7 @@ class _Clients:
             raise
 
     def identity(self) -> KafkaIdentity:
-        """Return what the brokers report of themselves. Raise KafkaError."""
+        """Return the identity that the brokers report. Raise KafkaError."""
         with self._lock:
             if self._identity is None:
                 with self._connecting(), closing(self._admin()) as admin:
@@ -86,7 +86,7 @@ class _Clients:
             return self._identity
 
     def ensure_topics(self, *, creates: bool) -> None:
-        """Create the missing topics, or refuse if it may not. Raise IngestError, KafkaError."""
+        """Create the missing topics if `creates`. Raise IngestError for missing or unfit topics, and KafkaError."""
         with self._lock:
             if self._topics_exist:
                 return
@@ -185,7 +185,7 @@ class KafkaSink:
     """A Kafka topic, created with one partition if missing, and a second topic for requests of complete reads.
 
     Readers drop repeated places. `check` sees the identity of the brokers before any write and may raise IngestError.
-    Unless it `creates_topics`, missing ones raise IngestError.
+    Without `creates_topics`, missing topics raise IngestError.
     """
 
     def __init__(
@@ -332,7 +332,7 @@ class KafkaSink:
 
 
 def _end_at_once(producer: KafkaProducer) -> None:
-    # Otherwise a slow close leaves the sending thread at work. Its late records would come between newer ones.
+    # A slow close would leave the sending thread at work, and its late records would come between newer records.
     producer._sender.force_close()
     with suppress(KafkaError):
         producer.close(timeout=_CLOSE_SECONDS)

@@ -15,7 +15,7 @@ def open_sink(config: IngestConfig, stop: threading.Event) -> Sink:
     """Open the configured sink. Raise IngestError or SinkUnavailableError."""
     if isinstance(config.to, JournalAddress):
         return JournalSink(config)
-    from ingest.sinks.kafka_sink import KafkaSink  # the journal needs no Kafka client
+    from ingest.sinks.kafka_sink import KafkaSink  # here, because a journal needs no Kafka client
 
     assert isinstance(config.to, KafkaAddress)
     return KafkaSink(config.to, config.cluster, stop, lambda kafka: refuse_watched_cluster(config, kafka, stop))

@@ -1,4 +1,4 @@
-"""The interface of a sink for records, and the error of one that may work again later."""
+"""Interface of a sink for records, and the errors of a sink that may work again later."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Session on the watched ensemble: persistent recursive watches, and reads of many znodes in one request.
+"""Session on the watched ensemble, with persistent recursive watches, and reads of many znodes in one request.
 
-This is the only module that knows kazoo's internals. kazoo 2.11 lacks AddWatch and MultiRead (`requests`). It drops the
-zxid that ZooKeeper 3.9 sends with an event, and passes an event only to watchers of its exact path. Every request to
-the watched ensemble starts here, and each only reads. `single_reads` serves servers that do not know these requests.
+This is the only module that knows kazoo's internals. kazoo 2.11 lacks AddWatch and MultiRead (`requests`). kazoo drops
+the zxid that ZooKeeper 3.9 sends with an event, and passes an event only to watchers of its exact path. Every request
+to the watched ensemble starts here, and only reads. `single_reads` serves servers that do not know these requests.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class _Connection(RestorableConnection):
 
     def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, Any] | None) -> None:
         super().__init__(client, retry, logger=KAZOO_LOG, sasl_options=login)
-        self.newest_zxid = Zxid(0)  # of this connection
-        self.login_failed = False  # or is under way
+        self.newest_zxid = Zxid(0)  # the newest on this connection
+        self.login_failed = False  # true also while a login is under way
         self._header_zxid = Zxid(0)
         self._complaints_of_length = Complaints()
 
@@ -85,14 +85,14 @@ class _Connection(RestorableConnection):
         raise ConnectionDropped(f"a packet of {length} bytes")
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
-        self.newest_zxid = Zxid(0)  # the server may have older data than the last one
+        self.newest_zxid = Zxid(0)  # this server may have older data than the server before
         return super()._connect(host, hostip, port)
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
         self.login_failed = True
         try:
             super()._authenticate_with_sasl(host, timeout)
-        except SessionClosedRequireSaslError as error:  # which kazoo does not take for a refused login
+        except SessionClosedRequireSaslError as error:  # because kazoo does not take this for a refused login
             raise AuthFailedError("the server demands a login and refused this one") from error
         self.login_failed = False
 
@@ -158,10 +158,10 @@ class WatchedZooKeeper:
         self._forbidden: set[str] = set()
         self._was_answered = False
         self._reads: Reads = MultiReads(self, config.multi_read_paths)
-        self._ask_again_at = 0.0  # later while the server is known to be old
+        self._ask_again_at = 0.0  # later if the server is known to be old
 
     def start(self) -> None:
-        """Connect in the background, again and again until it works."""
+        """Connect in the background, and retry until a connection succeeds."""
         self._client.add_listener(self._on_state)
         self._client.start_async()
 
@@ -181,7 +181,7 @@ class WatchedZooKeeper:
     def check_login(self) -> None:
         """Raise IngestError if ZooKeeper has never accepted this session, or Kerberos never gave a ticket for it.
 
-        A server that leaves during a login looks equal. After a first answer the session only retries.
+        A server that leaves during a login looks the same. So after a first answer the session only retries.
         """
         connection = self._client._connection
         if self._was_answered:
@@ -230,9 +230,9 @@ class WatchedZooKeeper:
         return self._reads.mode
 
     def add_watches(self, paths: Sequence[str]) -> None:
-        """Watch each path with all below it or, before 3.6, each read path. Raise ConnectionLostError.
+        """Watch each path with all paths below or, before 3.6, each read path. Raise ConnectionLostError.
 
-        Call this first on each connection, because it may be to another server.
+        Call this first on each connection, because the connection may be to another server.
         """
         self._choose_reads(watch=True)
         if self._reads.mode is WatchMode.ONE_SHOT:
@@ -263,7 +263,7 @@ class WatchedZooKeeper:
         self.wait(self.call(Sync(self.absolute(""))))
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """Return the events, with created or deleted children in place of their parent's event.
+        """Return the events, with an event for each created or deleted child in place of the parent's event.
 
         Raise ConnectionLostError.
         """
@@ -290,7 +290,7 @@ class WatchedZooKeeper:
         return Reading(self._readable(answers), answers.position, answers.zxid)
 
     def read_children(self, paths: Sequence[str]) -> dict[str, list[str]]:
-        """Return the children of the paths, none for a missing one. Raise ConnectionLostError."""
+        """Return the children of the paths, none for a missing path. Raise ConnectionLostError."""
         found = self._readable(self._reads.children(paths))
         return {path: children or [] for path, children in found.items()}
 

@@ -33,7 +33,7 @@ from ingest.zookeeper.four_letter_words import (
 _LOG = logging.getLogger("kontrast.ingest.ensemble")
 
 _MODES: Final = ("leader", "follower", "observer", "standalone")
-# A client whose server left has found another one by then.
+# Within this time a client whose server left has found another server.
 _CONFIRM_SECONDS: Final = 2.0
 # The rounds of all clusters of a process. A round of three servers takes some 10 ms, and a server that hangs 2 s, so
 # eight threads keep 40 clusters with a hanging server each within the interval of 10 s.
@@ -75,7 +75,7 @@ class EnsembleQuestions:
             self._round = _rounds.submit(self._ask_all, interval_seconds)
 
     def stop(self) -> None:
-        """End after the present question, without a wait."""
+        """End the round after its present question, without waiting for this."""
         self._stop.set()
 
     def ask_now(self) -> None:
@@ -87,7 +87,7 @@ class EnsembleQuestions:
         self._configuration = configuration
 
     def take(self) -> Ensemble | None:
-        """Return the newest description once, None if it was taken."""
+        """Return the newest description, None if it was taken before."""
         newest, self._newest = self._newest, None
         return newest
 
@@ -115,7 +115,7 @@ class EnsembleQuestions:
         )
 
     def _confirmed(self, found: Iterable[LeftSession]) -> tuple[LeftSession, ...]:
-        """Return the sessions that were left in the round before too. Others lead to an early round."""
+        """Return the sessions that were left already in the previous round. New ones lead to an early next round."""
         left = list(found)
         before, self._left_before = self._left_before, frozenset((one.broker, one.session) for one in left)
         if not self._left_before <= before:
@@ -143,7 +143,7 @@ class EnsembleQuestions:
 
     def _silent(self, server: Server, memory: _Memory, trouble: str) -> ZooKeeperServer:
         since = self._started_at if memory.served_at is None else memory.served_at
-        # Perhaps a firewall hides a server that only the configuration names.
+        # A server that only the configuration names counts as lost only if it served, because a firewall may hide it.
         is_lost = memory.served_at is not None or server in self._named
         silent_ms = round((time.monotonic() - since) * 1000) if is_lost else -1
         return ZooKeeperServer(address=str(server), votes=memory.votes, trouble=trouble, silent_ms=silent_ms)
@@ -211,7 +211,7 @@ def _described(  # noqa: PLR0913 (the answers of a server)
 _EXPIRY: Final = re.compile(r"expire at \w+ (\w+ +\d+ \d+:\d+:\d+) \S+ (\d+):")
 _SESSION: Final = re.compile(r"(0x[0-9a-f]{1,16})(?:\s+\d+ms|:)?")
 _CONNECTED: Final = re.compile(r"sessionId: (0x[0-9a-f]{1,16})")
-_ZONE_SECONDS: Final = 900  # time zones differ by quarters of an hour
+_ZONE_SECONDS: Final = 900  # the unit by which time zones differ
 _BROKER_ID_DIGITS: Final = 10
 
 
@@ -220,7 +220,7 @@ class Sessions(NamedTuple):
 
     owners: Mapping[str, int]  # of the ephemeral znodes, by path
     expiries: Mapping[int, str]  # of the sessions, by the server's clock
-    connected: frozenset[int] | None  # sessions that are connected. None if the server does not list them
+    connected: frozenset[int] | None  # connected sessions, None if the server does not list them
 
 
 _UNKNOWN: Final = Sessions({}, {}, None)
@@ -268,12 +268,12 @@ def left_sessions(answers: Collection[Sessions], chroot: str, now_seconds: float
 
 
 def _signed(session: int) -> int:
-    """Return the session as records have it."""
+    """Return the session as the signed number that records have."""
     return session - 2**64 if session >= 2**63 else session
 
 
 def _expires_ms(expiry: str | None, now_seconds: float) -> int:
-    """Return the milliseconds until this moment, -1 if unknown. The nearest time zone explains a larger distance."""
+    """Return the milliseconds until this moment, -1 if unknown. A larger distance counts as another time zone."""
     if expiry is None:
         return -1
     try:
@@ -294,7 +294,7 @@ _EVERY_ADDRESS: Final = ("0.0.0.0", "::", "0:0:0:0:0:0:0:0")  # noqa: S104 (a se
 
 
 class Member(NamedTuple):
-    """A line of /zookeeper/config. Without a port the server has its client port in its own file."""
+    """A line of /zookeeper/config. Without a port, only the server's own file has its client port."""
 
     host: str
     port: int | None
@@ -308,7 +308,7 @@ def named_servers(servers: str) -> list[Server]:
 
 
 def read_members(configuration: bytes | None) -> list[Member]:
-    """Return the members in the content of /zookeeper/config, none without one, as before 3.5."""
+    """Return the members in the content of /zookeeper/config, none without content, as before 3.5."""
     lines = (configuration or b"").decode("utf-8", "replace").splitlines()
     return [_member(found) for found in map(_MEMBER.fullmatch, lines) if found]
 
@@ -320,7 +320,7 @@ def _member(found: re.Match[str]) -> Member:
 
 
 def servers_of(named: Sequence[Server], members: Iterable[Member]) -> list[Server]:
-    """Return every server once, under the operator's name if there is one.
+    """Return every server once, under the operator's name if the operator named it.
 
     A name with several addresses stands for servers that the configuration names.
     """
@@ -340,7 +340,7 @@ def servers_of(named: Sequence[Server], members: Iterable[Member]) -> list[Serve
 
 
 def _addresses(host: str) -> list[str]:
-    """Return the host's addresses, or its name if there are none."""
+    """Return the host's addresses, or its name if it has no known address."""
     try:
         found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):

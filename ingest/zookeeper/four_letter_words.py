@@ -36,7 +36,7 @@ class RefusedError(UnansweredError):
 
 
 class NotServingError(UnansweredError):
-    """The server runs and serves no client, because it has no quorum."""
+    """The server runs but serves no client, because it has no quorum."""
 
 
 class Server(NamedTuple):

@@ -40,7 +40,7 @@ class MultiReads:
         return self._read(GetChildren.type, paths, lambda _: None)
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """Return the events. Persistent watches name every znode."""
+        """Return the events as they are, because persistent watches name every znode."""
         return events
 
     def _read(self, operation: int, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
@@ -73,7 +73,7 @@ class MultiReads:
         return chunk, answer
 
     def _chunks(self, paths: Sequence[str]) -> Iterator[tuple[list[str], list[bytes]]]:
-        """Yield the paths of a request each, and how they are written in it."""
+        """Yield for each request its paths, and the paths in bytes."""
         chunk: list[str] = []
         written: list[bytes] = []
         size = 0

@@ -1,4 +1,4 @@
-"""Why no session begins at an address: its host has no such name, refuses connections, or is a Kafka broker."""
+"""Reasons why no session begins at an address, such as an unknown host, a refused connection, or a Kafka broker."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from kazoo.hosts import collect_hosts
 
 _SECONDS: Final = 2.0
 _CORRELATION: Final = 0x6B6F6E74
-# ApiVersions, version 0, without a client id: every broker since 0.10 answers it before a login (KIP-35). ZooKeeper
-# closes the connection at it.
+# ApiVersions, version 0, without a client id. Every broker since 0.10 answers it before a login (KIP-35), but ZooKeeper
+# closes the connection.
 _API_VERSIONS: Final = struct.pack(">ihhih", 10, 18, 0, _CORRELATION, -1)
 _HEAD: Final = struct.Struct(">ii")
 

@@ -24,9 +24,9 @@ class WatchMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Values of one moment (the first one, if several requests were needed).
+    """Values of one moment, which is that of the first request if several were needed.
 
-    Every earlier event has a position up to `position`, every later one a higher position. `zxid` is the server's
+    Every earlier event has a position up to `position`, every later event a higher position. `zxid` is the server's
     newest change at that moment.
     """
 
@@ -83,4 +83,4 @@ class Reads(Protocol):
         """Return the names of the children of the paths."""
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """Return the events, with children that came or went in place of their parent's event."""
+        """Return the events, with an event for each child that came or went in place of the parent's event."""

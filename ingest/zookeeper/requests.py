@@ -1,6 +1,6 @@
-"""Requests as bytes: AddWatch (op 106) and MultiRead (op 22) of ZooKeeper 3.6 and newer, and single reads.
+"""Requests as bytes, which are AddWatch (op 106) and MultiRead (op 22) of ZooKeeper 3.6 and newer, and single reads.
 
-kazoo lacks the first two, and keeps a table of watchers with the last.
+kazoo lacks AddWatch and MultiRead, and keeps a table of watchers for single reads, which Kontrast does not need.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _PERSISTENT_RECURSIVE = 1
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to a MultiRead with its moment: earlier events, and the server's newest change."""
+    """The answer to a MultiRead with its moment, given by the count of earlier events and the server's newest zxid."""
 
     results: list[Any]
     has_failures: bool  # whether a result is an exception
@@ -32,7 +32,7 @@ class Answer:
 
 
 class AddWatch:
-    """A watch on an existing or missing path with all below it, for the life of the connection."""
+    """A watch on an existing or missing path and all paths below, for the life of the connection."""
 
     type = 106
 
@@ -122,7 +122,7 @@ class SingleRead:
 
 
 class MomentRequest:
-    """Exists of the root, a read that always has an answer, for its moment."""
+    """Exists of the root, which always has an answer, to learn the moment of the answer."""
 
     type = Exists.type
 

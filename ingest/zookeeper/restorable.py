@@ -26,14 +26,14 @@ _GSSAPI = "GSSAPI"
 class RestorableConnection(ConnectionHandler):
     """A kazoo connection that hides the client's newest zxid from servers.
 
-    A server with older data refuses a client with a newer zxid. After a restore from a backup it would do so for ever.
-    Users of this connection must expect a lagging server and wait with a sync.
+    A server with older data refuses a client with a newer zxid. After a restore from a backup such a refusal would last
+    for ever. Users of this connection must expect a lagging server and wait with a sync.
     """
 
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)
-        self.without_ticket = ""  # the reason why Kerberos gave none for the newest connection
-        self._had_ticket = False  # before, the owner reports the reason
+        self.without_ticket = ""  # why Kerberos gave no ticket for the newest connection
+        self._had_ticket = False  # until then the owner reports the reason
         self._complaints = Complaints()
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
@@ -41,7 +41,7 @@ class RestorableConnection(ConnectionHandler):
         if self.sasl_options is not None and self.sasl_options["mechanism"] == _GSSAPI:
             self._get_ticket(host)
         elif self.sasl_options is not None:
-            with suppress(IngestError):  # while the file is written the connection takes the earlier password
+            with suppress(IngestError):  # while the file is being written, the connection uses the earlier password
                 self.sasl_options["password"] = self.sasl_options["config"].password
         return super()._connect(host, hostip, port)
 
@@ -81,7 +81,7 @@ class _Kerberos(Mechanism):
         self._exchange = exchange
 
     def process(self, challenge: bytes | None = None) -> bytes:
-        """Return the answer to the server's token, and at first the first token."""
+        """Return the answer to the server's token, or the first token if there is no challenge yet."""
         if challenge is not None:
             self._exchange.receive(challenge)
         token: bytes = self._exchange.auth_bytes()
@@ -138,5 +138,5 @@ class SharedThreadsHandler(SequentialThreadingHandler):
         self._running = True
 
     def stop(self) -> None:
-        """End this client's use. Its waiting callbacks still run."""
+        """End this client's use of the threads. Its waiting callbacks still run."""
         self._running = False

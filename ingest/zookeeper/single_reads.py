@@ -35,8 +35,8 @@ class SingleReads:
         self._session = session
         self._watch = watch
         self._children: dict[str, set[str]] = {}  # by listed znode
-        # The states and lists of partitions that will appear. Kafka never deletes them alone. Seen ones need no watch
-        # on their absence, which a server would keep for the connection's life.
+        # The states and lists of partitions that will appear. Seen paths need no watch on their absence, because Kafka
+        # never deletes them alone, and a server would keep such a watch for the connection's life.
         self._awaited: set[str] = set()
 
     def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
@@ -64,12 +64,12 @@ class SingleReads:
         return Answers(results, _has_failures(results))
 
     def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """Return the events, with children that came or went in place of their parent's event."""
+        """Return the events, with an event for each child that came or went in place of the parent's event."""
         for event in events:
             if event.kind is ZnodeEventKind.DELETED:
                 self._forget(event.path)
         listed: dict[str, list[ZnodeEvent]] = {event.path: [] for event in events if is_listed(event.path)}
-        # Topics first. The partitions of a deleted topic need no watches.
+        # Topics come first, because the partitions of a deleted topic need no watches.
         for path in sorted(listed, key=lambda path: path != TOPICS):
             listed[path] = self._list(path)
         named: list[ZnodeEvent] = []
@@ -93,7 +93,7 @@ class SingleReads:
         return events
 
     def _forget(self, path: str) -> None:
-        """Take a znode as new when it is listed again."""
+        """Forget a znode, so that it counts as new when it is listed again."""
         parent, _, child = path.rpartition("/")
         self._children.get(parent, set()).discard(child)
         if parent == TOPICS:
@@ -102,7 +102,7 @@ class SingleReads:
             self._awaited -= {partitions, *states}
 
     def _read_and_watch(self, operation: int, paths: Sequence[str], show: Callable[[int], None]) -> dict[str, Any]:
-        """Return the results by path. Watch missing awaited paths, and read those that have appeared meanwhile."""
+        """Return the results by path. Watch missing awaited paths, and read paths that have appeared meanwhile."""
         results: dict[str, Any] = {}
         for path, result in self._read(operation, paths):
             results[path] = result

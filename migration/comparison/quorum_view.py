@@ -1,7 +1,7 @@
-"""Copied subjects of the quorum, each from a node that has it from the quorum.
+"""The quorum's values of each copied subject, from a node that reads the subject from the quorum.
 
-A broker in ZooKeeper mode reads settings, quotas, credentials and ACLs from ZooKeeper itself, so it is not asked for
-them. Its metadata comes from the quorum's leader.
+A broker in ZooKeeper mode gets its metadata from the quorum's leader, but reads settings, quotas, credentials and ACLs
+from ZooKeeper, so it is not asked for these.
 """
 
 from __future__ import annotations
@@ -40,13 +40,14 @@ from migration.nodes.requests import UNREADABLE_ANSWERS, ask_quorum, connect, re
 from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
 
-# Metadata's bytes of a topic, a partition and a replica are 40, 36 and 12; the quorum may have more than ZooKeeper.
+# Metadata takes 40, 36 and 12 bytes for a topic, a partition and a replica. The limit has room, because the quorum may
+# have more topics than ZooKeeper.
 _LARGEST_ANSWER_BYTES = 64 * 1024**2
 _BYTES_OF_A_PARTITION = 256
-_TOPICS_AT_ONCE = 200  # a topic's configuration is answered with 36 settings, 2 kB
+_TOPICS_AT_ONCE = 200  # an answer has all 36 settings of a topic, some 2 kB
 _UNKNOWN_TOPIC, _TOPIC_FORBIDDEN, _NO_AUTHORIZER = 3, 29, 54
 _TOPIC, _BROKER = 2, 4  # ConfigResource.Type
-_DYNAMIC = {_TOPIC: 1, _BROKER: 2}  # ConfigSource of a setting of its own
+_DYNAMIC = {_TOPIC: 1, _BROKER: 2}  # ConfigSource of the subject's own setting
 _DYNAMIC_DEFAULT = 3
 _ANY = 1
 _SCRAM = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
@@ -62,7 +63,7 @@ _Read: TypeAlias = "Callable[[KafkaNode, Expected, QuorumView], None]"
 
 
 class QuorumReader:
-    """Reader of nodes with known modes, for one thread. Close it."""
+    """Reader of nodes with known modes, for one thread. The caller must close it."""
 
     def __init__(self, nodes: Nodes, login: NodeLogin, timeout_seconds: float) -> None:
         self._nodes = nodes
@@ -81,7 +82,7 @@ class QuorumReader:
             try:
                 quorum = ask_quorum(node, self._connection(node))
             except (NodeError, *UNREADABLE_ANSWERS):
-                continue  # a controller that does not lead
+                continue  # such as a controller that does not lead
             if quorum is not None:
                 return quorum
         raise NodeError("no node reports the quorum's position")
@@ -92,7 +93,7 @@ class QuorumReader:
         view.reasons.update(_NO_PUBLIC_API)
         kraft = self._nodes.in_mode(Mode.KRAFT)
         controllers = self._nodes.in_mode(Mode.CONTROLLER_MIGRATING, Mode.CONTROLLER)
-        # The first of these nodes that answers speaks for these subjects.
+        # For each subject, the first of its nodes that answers counts.
         plan: tuple[tuple[CopiedSubject, Sequence[Node], _Read], ...] = (
             (CopiedSubject.TOPIC_CONFIGS, [*kraft, *controllers], _read_topic_configs),
             (CopiedSubject.QUOTAS, kraft, _read_quotas),
@@ -135,7 +136,7 @@ class QuorumReader:
         return False
 
     def _read_broker_configs(self, expected: Expected, nodes: Sequence[Node], view: QuorumView) -> None:
-        """Read the default of all brokers from any node, and a broker's own settings from that broker."""
+        """Read the brokers' common default from any node, and each broker's own settings from that broker."""
         subject = CopiedSubject.BROKER_CONFIGS
         if not self._read([subject], nodes, lambda node: _read_broker(self._connection(node), "", view), view):
             return
@@ -179,7 +180,7 @@ def _read_topics(kafka: KafkaNode, expected: Expected, view: QuorumView) -> None
 
 
 def _forbidden_topics(kafka: KafkaNode, names: Sequence[str]) -> Iterator[str]:
-    """Return the topics that exist but are hidden from this user. A list of all topics omits them silently."""
+    """Yield the topics that exist, but that a list of all topics silently omits, because this user may not see them."""
     for some in _batches(names):
         topics = [MetadataRequest.MetadataRequestTopic(name=name) for name in some]
         answer = kafka.ask(MetadataRequest(topics=topics, allow_auto_topic_creation=False))

@@ -41,7 +41,7 @@ class Key(NamedTuple):
 
 
 class BothValues(NamedTuple):
-    """Both values. A missing one is None."""
+    """The values of a key on both sides, None if a side lacks the key."""
 
     zookeeper: str | None
     quorum: str | None
@@ -49,7 +49,7 @@ class BothValues(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """Names and amounts in ZooKeeper, which determine the requests to the quorum."""
+    """Names and counts in ZooKeeper, which decide the requests to the quorum."""
 
     topics: frozenset[str]
     partitions: int
@@ -61,8 +61,8 @@ class Expected:
 class QuorumView:
     """The quorum's values.
 
-    `sources` has the answering node of each subject, `reasons` the reason without an answer, `withheld` the reason for
-    a part. `plain` has the names of settings whose values are not secret. Only these values are shown.
+    `sources` has the answering node of each subject, `reasons` why a subject has no answer, and `withheld` why a part
+    of a subject has none. `plain` has the names of settings whose values may be shown, because they are not secret.
     """
 
     values: dict[Key, str] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class QuorumView:
     plain: dict[CopiedSubject, frozenset[str]] = field(default_factory=dict)
 
     def is_known(self, key: Key) -> bool:
-        """Return whether the quorum's side is known, even if it is empty."""
+        """Return whether the quorum's value is known, or its absence."""
         return key.subject in self.sources and (key.subject, key.group) not in self.withheld
 
     def forget(self, subjects: Collection[CopiedSubject]) -> None:
@@ -82,7 +82,7 @@ class QuorumView:
 
 
 def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, BothValues]:
-    """Yield every value that differs between the two sides."""
+    """Return every value that differs between the two sides, as far as the quorum's side is known."""
     return {
         key: BothValues(zookeeper.get(key), quorum.values.get(key))
         for key in zookeeper.keys() | quorum.values.keys()
@@ -91,20 +91,20 @@ def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, B
 
 
 def brokers(ids: Iterable[int]) -> str:
-    """Return a list of brokers, in its order."""
+    """Return a list of brokers as text, in the given order."""
     return f"[{', '.join(map(str, ids))}]"
 
 
 def replicas_text(
     replicas: Iterable[BrokerId], adding: Iterable[BrokerId] = (), removing: Iterable[BrokerId] = ()
 ) -> str:
-    """Return the assignment of a partition. The order of added and removed replicas does not matter."""
+    """Return the assignment of a partition as text. The order of added and removed replicas does not matter."""
     moves = (("adding", sorted(adding)), ("removing", sorted(removing)))
     return ", ".join([f"replicas {brokers(replicas)}", *(f"{word} {brokers(ids)}" for word, ids in moves if ids)])
 
 
 def leadership_text(leader: BrokerId, leader_epoch: LeaderEpoch, isr: Iterable[BrokerId]) -> str:
-    """Return the state of a partition."""
+    """Return the state of a partition as text."""
     return f"leader {leader}, leader epoch {leader_epoch}, ISR {brokers(isr)}"
 
 
@@ -114,20 +114,20 @@ def quota_text(value: float) -> str:
 
 
 def acl_text(principal: str, permission: str, operation: str, host: str) -> str:
-    """Return an entry of a resource, by the names that ZooKeeper and the protocol write differently."""
+    """Return an entry of a resource as text. ZooKeeper and the protocol spell the same names differently."""
     return f"{principal} {_plain(permission)} {_plain(operation)} from {host}"
 
 
 def resource_text(kind: str, pattern: str, name: str) -> str:
-    """Return a resource of ACLs."""
+    """Return a resource of ACLs as text."""
     return f"{_plain(kind)} {_plain(pattern)} {name}"
 
 
 def entity_text(entity: Mapping[str, str | None]) -> str:
-    """Return the entity of a quota, with the default for a missing name."""
+    """Return the entity of a quota as text, with the word for the default if it has no name."""
     return ", ".join(f"{kind} {DEFAULT if name is None else name}" for kind, name in sorted(entity.items()))
 
 
 def _plain(name: str) -> str:
-    """Return the name of an enumeration. ZooKeeper has ClusterAction, the protocol CLUSTER_ACTION."""
+    """Return the common form of an enumeration's name. ZooKeeper has ClusterAction, the protocol CLUSTER_ACTION."""
     return name.replace("_", "").upper()

@@ -28,7 +28,7 @@ LITERAL_ACLS, OTHER_ACLS = "/kafka-acl", "/kafka-acl-extended"
 SCRAM_MECHANISMS = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 UNREADABLE = "a znode that cannot be decoded"
 
-# The place of each subject. A subject with a hidden part is not compared.
+# The znodes of each subject. If the session may not read one, the subject is not compared.
 PLACES: Mapping[CopiedSubject, tuple[str, ...]] = {
     CopiedSubject.TOPICS: (TOPICS,),
     CopiedSubject.REPLICAS: (TOPICS,),
@@ -92,7 +92,7 @@ def _settings(
 
 
 def _configurations(tree: Tree, parent: str) -> Iterator[tuple[str, Mapping[str, str] | None]]:
-    """Return each znode's settings by name. Settings that are not text keep their form."""
+    """Yield each znode's name with its settings. Settings that are no text stay as they are in the JSON."""
     for path, settings in tree.configurations(parent):
         if settings is None:
             yield path, None
@@ -159,7 +159,7 @@ def _name(path: str) -> str | None:
 
 
 def _text(value: object) -> str:
-    """Return a setting as text. A person can write any JSON."""
+    """Return a setting as text. Its value may be any JSON, because people write it by hand."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
@@ -172,7 +172,7 @@ def _quota(text: str) -> str:
 
 
 def _iterations(credential: str) -> str:
-    """Return the iterations, the only shared part of a credential on both sides that is not secret."""
+    """Return a credential's iterations, the only part that both sides have and that is not secret."""
     parts = dict(part.partition("=")[::2] for part in credential.split(","))
     iterations = parts.get("iterations", "")
     return f"iterations {iterations}" if iterations.isdecimal() else UNREADABLE

@@ -1,6 +1,7 @@
 """Ask one Kafka node for its APIs with ApiVersions, which needs no login.
 
-kafka-python's connections send it too, but keep only the APIs. Brokers refuse a second one before a login.
+kafka-python's connections send ApiVersions, too, but keep only the APIs. This module needs the rest of the answer, and
+a connection of its own, because brokers refuse a second ApiVersions before a login.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from transport.printable import printable
 # Kafka 3.9.2 answers with 500 bytes. An API takes 7, a feature some 30.
 _LARGEST_ANSWER_BYTES = 64 * 1024
 _PIECE_BYTES = 16 * 1024
-_VERSION = 3  # the first version with tagged fields, where brokers before 2.4 answer as in version 0
+_VERSION = 3  # the first version with tagged fields. Brokers before 2.4 do not know it and answer in version 0
 _LONGEST_REASON = 300
 _UNSUPPORTED_VERSION = 35
 _METADATA_VERSION = "metadata.version"
@@ -53,7 +54,7 @@ def ask_api_versions(address: str, login: NodeLogin, timeout_seconds: float) -> 
         raise NodeError(f"no TLS connection comes about: {printable(error.reason or str(error))}") from error
     except OSError as error:
         raise NodeError(printable(error.strerror or str(error), _LONGEST_REASON)) from error
-    # The decoder fails in many ways on bytes that are no answer.
+    # The decoder raises many kinds of errors for bytes that are no answer.
     except (KafkaError, ValueError, TypeError, AttributeError, LookupError, MemoryError) as error:
         detail = printable(str(error), _LONGEST_REASON)
         raise NodeError(f"its answer to ApiVersions cannot be read: {detail}") from error

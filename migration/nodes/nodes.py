@@ -16,9 +16,9 @@ _LEADER_AND_ISR, _DESCRIBE_QUORUM, _BROKER_REGISTRATION = 4, 55, 62
 class Mode(Enum):
     """Role of a Kafka node on the way to KRaft."""
 
-    ZOOKEEPER = "zookeeper"  # a broker without the migration's flag
-    ZOOKEEPER_MIGRATING = "zookeeper-migrating"  # a broker with zookeeper.metadata.migration.enable
-    KRAFT = "kraft"  # a broker
+    ZOOKEEPER = "zookeeper"  # a broker in ZooKeeper mode without the migration flag
+    ZOOKEEPER_MIGRATING = "zookeeper-migrating"  # a broker in ZooKeeper mode with zookeeper.metadata.migration.enable
+    KRAFT = "kraft"  # a broker in KRaft mode
     CONTROLLER_MIGRATING = "controller-migrating"  # a KRaft controller with the flag, also before the migration
     CONTROLLER = "controller"  # a KRaft controller without the flag, after finalization or without a migration
 
@@ -43,9 +43,9 @@ _WORDS: Mapping[Mode, str] = MappingProxyType(
     }
 )
 
-# A node with LeaderAndIsr, DescribeQuorum, BrokerRegistration and ZkMigrationReady as KEY is in this mode. "listeners"
-# in Kafka 3.9's message definitions list the answering listeners. ApiVersionManager omits ZooKeeper's APIs in KRaft
-# mode.
+# The mode by whether a node has LeaderAndIsr, DescribeQuorum, BrokerRegistration and ZkMigrationReady. "listeners" in
+# Kafka 3.9's message definitions name the kinds of nodes that have an API. In KRaft mode, ApiVersionManager omits
+# ZooKeeper's APIs.
 _MODES: Mapping[tuple[bool, bool, bool, bool], Mode] = MappingProxyType(
     {
         (True, False, False, False): Mode.ZOOKEEPER,
@@ -58,7 +58,7 @@ _MODES: Mapping[tuple[bool, bool, bool, bool], Mode] = MappingProxyType(
 
 
 def mode_of(apis: Collection[int], *, zk_migration_ready: bool) -> Mode | None:
-    """Return the mode of a node with these APIs. Other combinations are of no release, and give None."""
+    """Return the mode of a node with these APIs. No release has other combinations, so they give None."""
     has = (_LEADER_AND_ISR in apis, _DESCRIBE_QUORUM in apis, _BROKER_REGISTRATION in apis)
     return _MODES.get((*has, zk_migration_ready))
 
@@ -83,9 +83,9 @@ VOTERS = "controller.quorum.voters"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An asked node with its id and mode, or the reason without a mode.
+    """A node that was asked, with its id and mode, or the reason why its mode is unknown.
 
-    `settings` are the requested ones, of brokers only.
+    `settings` has the settings that were asked for, only for brokers.
     """
 
     address: str
@@ -105,9 +105,9 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Quorum:
-    """The answer to DescribeQuorum, with the controllers' addresses if it has them.
+    """The answer to DescribeQuorum, with the controllers' addresses if the answer has them.
 
-    `log_ends` is each voter's and broker's position in the quorum's log, by its leader.
+    `log_ends` is each voter's and broker's position in the quorum's log, as the leader knows it.
     """
 
     leader: BrokerId
@@ -125,14 +125,14 @@ class Quorum:
 
 @dataclass(frozen=True, slots=True)
 class Nodes:
-    """All asked nodes and the quorum, or None if no node speaks for it."""
+    """All nodes that were asked, and the quorum, None if no node reports it."""
 
     nodes: tuple[Node, ...]
     quorum: Quorum | None
 
     @property
     def voter_addresses(self) -> Iterator[tuple[BrokerId, str]]:
-        """Yield each voter with an address of it, as the quorum and the brokers' settings name it."""
+        """Yield each voter with each of its addresses, as the quorum and the brokers' settings name them."""
         yield from (self.quorum.addresses if self.quorum else {}).items()
         for node in self.nodes:
             for voter, address in re.findall(r"(\d{1,10})@([^,\s]+)", node.settings.get(VOTERS, "")):

@@ -1,4 +1,4 @@
-"""Ask nodes side by side for their mode, and one node for the quorum and its brokers."""
+"""Ask all nodes at once for their modes, and one node for the quorum and its brokers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _METADATA_TOPIC = "__cluster_metadata"
 _OF_BROKERS = 1  # DescribeCluster's endpoint type
 _BROKER = 4  # ConfigResource.Type
 
-# Errors of an answer with null for a list, or with a number outside an enumeration.
+# The decoder's errors for an answer with null for a list, or with a number outside an enumeration.
 UNREADABLE_ANSWERS = (ValueError, TypeError, AttributeError, LookupError)
 
 
@@ -33,8 +33,8 @@ def ask_nodes(
 ) -> Nodes:
     """Return the modes of these nodes, of the registered brokers, and of the nodes that they name.
 
-    Modes need no login, but the quorum and the list of brokers do. A broker in ZooKeeper mode names those in KRaft
-    mode. These speak for the quorum and name its controllers.
+    Modes need no login, but the quorum and the list of brokers do. A broker in ZooKeeper mode names the brokers in
+    KRaft mode, and these report the quorum and name its controllers.
     """
     known = {address: broker for broker, address in registered.items()}
     nodes = {node.address: node for node in _modes([*addresses, *known], login, timeout_seconds)}
@@ -85,7 +85,7 @@ def _ask_settings(broker: BrokerId, names: Sequence[str], kafka: KafkaNode) -> d
 
 
 def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
-    """Return the quorum as this node reports it, if it can speak for it. Raise NodeError."""
+    """Return the quorum as this node reports it, None if the node has no such API. Raise NodeError."""
     if DescribeQuorumRequest.API_KEY not in node.apis:
         return None
     topic = DescribeQuorumRequest.TopicData
@@ -93,7 +93,7 @@ def ask_quorum(node: Node, kafka: KafkaNode) -> Quorum | None:
     answer = kafka.ask(DescribeQuorumRequest(topics=[topic(topic_name=_METADATA_TOPIC, partitions=[partition])]))
     refuse(answer.error_code)
     for found in (partition for topic in answer.topics for partition in topic.partitions):
-        refuse(found.error_code)  # of a controller that does not lead
+        refuse(found.error_code)  # a controller that does not lead has an error here
         return Quorum(
             leader=found.leader_id,
             leader_epoch=found.leader_epoch,
@@ -130,7 +130,7 @@ def connect(node: Node, login: NodeLogin, timeout_seconds: float, largest_answer
 
 
 def refuse(error_code: int) -> None:
-    """Raise NodeError with Kafka's name of the error, if it is one."""
+    """Raise NodeError with Kafka's name of the error, unless the code is 0."""
     if error_code:
         raise NodeError(f"it answers {for_code(error_code).message}")
 
@@ -142,7 +142,7 @@ def written(host: str, port: int) -> str:
 
 
 def _modes(addresses: Iterable[str], login: NodeLogin, timeout_seconds: float) -> list[Node]:
-    """Return each address's node, once, in this order."""
+    """Return the node of each address, once, in the order of the addresses."""
     distinct = list(dict.fromkeys(addresses))
     if not distinct:
         return []
@@ -166,7 +166,7 @@ def _first(
     login: NodeLogin,
     timeout_seconds: float,
 ) -> Any:  # noqa: ANN401 (the result of `ask`)
-    """Return the answer of the first able node, if any."""
+    """Return the answer of the first node that has one, None if no node has."""
     for node in nodes:
         kafka = connect(node, login, timeout_seconds, _LARGEST_ANSWER_BYTES)
         try:

@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias
 from migration.preflight.tree import Tree
 
 Patch: TypeAlias = tuple[int, int, int]
-"""A release with its last number, like 3.6.2."""
+"""A release with all three numbers, like 3.6.2."""
 
 
 class Outcome(Enum):
@@ -56,9 +56,9 @@ def nothing_hinders(_tree: Tree) -> str:
 class Check:
     """One check.
 
-    `reads` are the required znodes with all below them. `hindered` returns the reason if a tree does not allow the
-    check, and an empty text otherwise. `incomplete` names the unanswered part. `since` and `fixed_in` are the releases
-    with the defect, None for all. A check that only `advises` is no fault of the cluster.
+    `reads` names the znodes that the check needs, with all znodes below them. `hindered` returns why a tree does not
+    allow the check, or an empty text. `incomplete` returns which part stays open, or an empty text. The defect exists
+    from the release `since` until `fixed_in`, where None is no limit. A check that only `advises` finds no fault.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Check:
 
 
 def written(release: tuple[int, ...]) -> str:
-    """Return a release as Kafka's people write it."""
+    """Return a release in Kafka's notation, like 3.6.2."""
     return ".".join(map(str, release))
 
 

@@ -15,8 +15,8 @@ SEQUENCE = "/brokers/seqid"
 FEATURE = "/feature"
 TRIGGERS = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
 
-# An election of the quorum raises KRaft's epoch by one or two, /controller_epoch by one. Five leader changes of a real
-# quorum cost 0.4 of the distance each. Ten suffice for the 25 changes of a few rolling restarts.
+# An election of the quorum raises KRaft's epoch by one or two, but /controller_epoch by one. In a real quorum, each of
+# five leader changes cost 0.4 of the distance, so ten suffice for the 25 changes of a few rolling restarts.
 _SMALL_EPOCH = 10
 _HIGHEST_CHOSEN_ID = 1_000  # reserved.broker.max.id, above which Kafka makes ids
 _FIRST_WITH_MIGRATION = "3.4"
@@ -42,7 +42,7 @@ def null_migration(tree: Tree) -> Iterator[Finding]:
 
 
 def unreadable_migration(tree: Tree) -> Iterator[Finding]:
-    """Find a /migration with a value that is not Kafka's."""
+    """Yield a /migration whose value is not in Kafka's form."""
     data = tree.data(MIGRATION)
     if data is not None and tree.migration is None:
         yield Finding(MIGRATION, "is not the JSON of version 0" if data else "is empty")
@@ -78,7 +78,7 @@ def generated_ids(tree: Tree) -> Iterator[Finding]:
 
 
 def shared_node_ids(tree: Tree) -> Iterator[Finding]:
-    """Yield the controllers' ids that are brokers' too."""
+    """Yield the ids of planned controllers that brokers have, too."""
     assigned = {broker for partition in tree.partitions for broker in partition.replicas}
     for node in sorted(tree.controller_ids & (tree.brokers.keys() | assigned)):
         yield Finding(f"{BROKERS}/{node}", f"{node} is a broker's id and a controller's")
@@ -90,7 +90,7 @@ def no_controller_ids(tree: Tree) -> str:
 
 
 def still_registered(tree: Tree) -> Iterator[Finding]:
-    """Yield the registered brokers while a KRaft controller leads, and the controllers that finalize already."""
+    """Yield the registered brokers while a KRaft controller leads, and name a controller that already finalizes."""
     if not tree.is_ruled_by_kraft:
         return
     finalizing = tree.nodes.in_mode(Mode.CONTROLLER) if tree.nodes else []
@@ -121,7 +121,7 @@ def protocol_version(tree: Tree) -> Iterator[Finding]:
 
 
 def small_epoch(tree: Tree) -> Iterator[Finding]:
-    """Yield a /controller_epoch that KRaft's would soon overtake."""
+    """Yield a /controller_epoch that is so small that KRaft's own epoch would soon overtake it."""
     if tree.is_ruled_by_kraft:
         return
     try:
@@ -133,7 +133,7 @@ def small_epoch(tree: Tree) -> Iterator[Finding]:
 
 
 def zookeeper_acls(tree: Tree) -> Iterator[Finding]:
-    """Yield the identities without which znodes may not be used, each with the first of its znodes."""
+    """Yield the identities that ACLs of znodes demand, each with the first of its znodes."""
     for path in sorted(tree.unreadable):
         yield Finding(path, "may not be read by this session, nor by a controller that logs in like it")
     znodes: dict[frozenset[Owner], list[str]] = defaultdict(list)

@@ -21,20 +21,20 @@ _LEVELS = {name: level for level, name in METADATA_VERSIONS.items()}
 
 
 def without_flag(tree: Tree) -> Iterator[Finding]:
-    """Yield live brokers in ZooKeeper mode that do not migrate."""
+    """Yield live brokers in ZooKeeper mode without the migration flag."""
     for node in _in_mode(tree, Mode.ZOOKEEPER):
         yield Finding(_place(node), f"{node.name} lives in ZooKeeper mode without the flag")
 
 
 def controllers_without_flag(tree: Tree) -> Iterator[Finding]:
-    """Yield KRaft controllers that do not migrate, while no quorum rules."""
+    """Yield KRaft controllers without the migration flag, unless a KRaft controller leads already."""
     if not tree.is_ruled_by_kraft:
         for node in _in_mode(tree, Mode.CONTROLLER):
             yield Finding(node.address, f"{node.name} was started without the flag")
 
 
 def kraft_mode_too_early(tree: Tree) -> Iterator[Finding]:
-    """Yield brokers in KRaft mode before the copy, by their answer or by the quorum's."""
+    """Yield brokers that are in KRaft mode before the copy, as their own answer or the quorum's shows."""
     if tree.nodes is None or tree.is_ruled_by_kraft:
         return
     for node in _in_mode(tree, Mode.KRAFT):
@@ -48,7 +48,7 @@ def kraft_mode_too_early(tree: Tree) -> Iterator[Finding]:
 
 
 def unreachable_voters(tree: Tree) -> Iterator[Finding]:
-    """Yield voters that do not answer as a controller by their own address, and addresses of several voters."""
+    """Yield voters whose own address is not answered by a controller, and addresses that several voters share."""
     modes = {node.address: node for node in (tree.nodes.nodes if tree.nodes else ())}
     for address, voters in sorted(_voters_by_address(tree).items()):
         node, named = modes[address], " and ".join(map(str, sorted(voters)))
@@ -118,13 +118,13 @@ def no_controller_asked(tree: Tree) -> str:
 
 
 def silent_brokers(tree: Tree) -> str:
-    """Find registered brokers of unknown mode."""
+    """Return a sentence about registered brokers whose mode is unknown, or an empty text."""
     known = {node.node_id for node in tree.nodes.nodes if node.mode is not None} if tree.nodes else set()
     return _sentence("broker", sorted(tree.brokers.keys() - known), _reasons(tree))
 
 
 def silent_voters(tree: Tree) -> str:
-    """Return the voters of the quorum that were not asked."""
+    """Return a sentence about voters of the quorum that did not answer, or an empty text."""
     if tree.nodes is None or tree.nodes.quorum is None:
         return "no controller reports the voters; name the leading one with --bootstrap"
     known = {node.node_id for node in tree.nodes.nodes if node.mode is not None}
@@ -132,7 +132,7 @@ def silent_voters(tree: Tree) -> str:
 
 
 def unread_settings(tree: Tree) -> str:
-    """Find brokers in ZooKeeper mode with unknown settings."""
+    """Return a sentence about brokers in ZooKeeper mode whose settings are unknown, or an empty text."""
     nodes = _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING)
     unread = [node.node_id if node.node_id is not None else NO_BROKER for node in nodes if not node.settings]
     return _sentence("broker", unread, ": its settings may not be described with this login") or silent_brokers(tree)

@@ -27,7 +27,7 @@ class FailedCheck:
 
 @dataclass(frozen=True, slots=True)
 class Unchecked:
-    """A check that was impossible, or not for these znodes, with the reason.
+    """A check that was impossible as a whole or for some znodes, with the reason.
 
     `is_withheld` means that ZooKeeper hid the znodes from this session, or a node did not answer. Otherwise no znode
     shows the fact.
@@ -55,7 +55,7 @@ class Report:
 
 
 def examine(tree: Tree, release: Patch | None = None) -> Report:
-    """Return the report on a tree. Without a release it covers all releases with such znodes."""
+    """Return the report on a tree. Without a release, it covers all releases that write such znodes."""
     first, last = tree.releases()
     oldest, newest = (release, release) if release else ((*first, 0), (*last, _ANY_PATCH))
     found: list[FailedCheck] = []

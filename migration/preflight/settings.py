@@ -89,7 +89,7 @@ def quotas_that_are_no_number(tree: Tree) -> Iterator[Finding]:
 
 
 def unknown_quotas(tree: Tree) -> Iterator[Finding]:
-    """Yield the quota keys that Kafka does not know there."""
+    """Yield the quota keys that Kafka does not know for their kind of entity."""
     for path, key, value, known in _quotas(tree):
         if _number(value) is not None and key not in known:
             yield Finding(path, f"{key} is none of {', '.join(known)}")
@@ -108,7 +108,7 @@ def _number(value: str) -> float | None:
     if not _DOUBLE.fullmatch(text):
         return None
     number = float(text.rstrip("fFdD")) if not text.endswith(("NaN", "Infinity")) else 0.0
-    return number if abs(number) < 2**63 else 0.0  # no fraction that a double could have
+    return number if abs(number) < 2**63 else 0.0  # a double of this size has no fraction
 
 
 def malformed_scram(tree: Tree) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ _NAMED = 3
 
 
 def new_broker_ids(tree: Tree) -> Iterator[Finding]:
-    """Yield the registered brokers if none of them has a replica, and the brokers with the replicas."""
+    """Yield a finding if no registered broker has a replica, with the registered brokers and those with replicas."""
     assigned = {broker for partition in tree.partitions for broker in partition.replicas}
     if tree.brokers and assigned and not assigned & tree.brokers.keys():
         old, new = listed(assigned), listed(tree.brokers)
@@ -22,7 +22,7 @@ def new_broker_ids(tree: Tree) -> Iterator[Finding]:
 
 
 def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
-    """Yield the brokers in assignments that are not registered, each once, unless all have new ids."""
+    """Yield the unregistered brokers in assignments, each once, unless all registered brokers have new ids."""
     if any(new_broker_ids(tree)):
         return
     partitions: dict[BrokerId, list[str]] = defaultdict(list)
@@ -71,14 +71,14 @@ def without_replicas(tree: Tree) -> Iterator[Finding]:
 
 
 def under_deletion(tree: Tree) -> Iterator[Finding]:
-    """Yield the topics that are to be deleted and are still there, or whose deletion was never taken up."""
+    """Yield the entries of requested deletions, whether the topic still exists or not."""
     for name in tree.children(DELETIONS):
         left = "is still there" if name in tree.topics else "is gone, its entry is not"
         yield Finding(f"{DELETIONS}/{name}", f"topic {name} {left}")
 
 
 def orphan_configurations(tree: Tree) -> Iterator[Finding]:
-    """Yield the configurations of topics that are not there."""
+    """Yield the configurations of topics that do not exist."""
     for name in tree.children(TOPIC_CONFIGS):
         if name not in tree.topics and name != "<default>":
             yield Finding(f"{TOPIC_CONFIGS}/{name}", f"there is no topic {name}")
@@ -93,7 +93,7 @@ def without_state(tree: Tree) -> Iterator[Finding]:
 
 
 def without_leader(tree: Tree) -> Iterator[Finding]:
-    """Find partitions without a leader."""
+    """Yield partitions without a leader."""
     for partition in tree.partitions:
         if partition.state is not None and partition.state.leader < 0:
             in_sync = list(partition.state.isr)
@@ -101,7 +101,7 @@ def without_leader(tree: Tree) -> Iterator[Finding]:
 
 
 def stray_states(tree: Tree) -> Iterator[Finding]:
-    """Yield the states of partitions that their topic does not have."""
+    """Yield the states of partitions that the topic's assignment does not have."""
     assigned = {partition.state_path for partition in tree.partitions}
     for path in tree.znodes:
         if path.endswith("/state") and path.startswith(f"{TOPICS}/") and path not in assigned:

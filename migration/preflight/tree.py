@@ -59,7 +59,7 @@ class Owner(NamedTuple):
 
 
 class Partition(msgspec.Struct, frozen=True, gc=False):
-    """A partition in a topic's znode. `state` is None if ZooKeeper has no readable one."""
+    """A partition in a topic's znode. `state` is None if ZooKeeper has no readable state."""
 
     topic: str
     number: PartitionId
@@ -73,7 +73,7 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def state_path(self) -> str:
-        """Return its state's znode."""
+        """Return the path of the znode with the partition's state."""
         return f"{TOPICS}/{self.topic}/partitions/{self.number}/state"
 
 
@@ -81,8 +81,8 @@ class Partition(msgspec.Struct, frozen=True, gc=False):
 class Tree:
     """A cluster's znodes by path below its chroot, and the paths hidden from this session.
 
-    `owners` has the users of znodes whose ACLs were read, None without ACLs. `controller_ids` are the quorum's planned
-    ids as given by a person. `nodes` has the answers of Kafka's nodes, None if they were not asked.
+    `owners` has the users that each znode's ACL names, None if ACLs were not read. `controller_ids` are the planned ids
+    of the quorum, which a person gives. `nodes` has the answers of Kafka's nodes, None if they were not asked.
     """
 
     znodes: Mapping[str, Znode]
@@ -101,7 +101,7 @@ class Tree:
         return self._children.get(parent, [])
 
     def may_be_read(self, path: str) -> bool:
-        """Return whether this session may read the znode and all above it."""
+        """Return whether this session may read the znode and all znodes above it."""
         if not self.unreadable:
             return True
         parts = path.split("/")
@@ -110,7 +110,7 @@ class Tree:
     @cached_property
     def _children(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
-        # Look up a partition's state by its path. A list of 200,000 parents helps no reader.
+        # Leave out partitions' states, because they are looked up by path, and 200,000 lists of children take long.
         paths = (path for path in self.znodes if not (path.startswith(f"{TOPICS}/") and path.count("/") > 3))
         for path in sorted({*paths, *self.unreadable}):
             parent, _, name = path.rpartition("/")
@@ -180,7 +180,7 @@ class Tree:
 
     @property
     def is_ruled_by_kraft(self) -> bool:
-        """Return whether the migration is under way, because a KRaft controller has claimed /controller and copied."""
+        """Return whether a KRaft controller leads, because it has claimed /controller and copied the metadata."""
         has_copied = self.migration is not None and self.migration.kraft_metadata_offset > 0
         claimed = self.controller is not None and self.controller.kraftControllerEpoch >= 0
         return has_copied and claimed and self.znodes[CONTROLLER].ephemeral_owner == 0

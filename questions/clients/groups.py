@@ -1,4 +1,4 @@
-"""Whom lost partitions hit: the consumer groups and transactional ids that stop, by team, as far as brokers told."""
+"""Consumer groups and transactional ids that lost partitions stop, by team, as far as brokers reported them."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Clients(msgspec.Struct, frozen=True):
-    """A cluster's groups as brokers last described them, with the teams of every name."""
+    """A cluster's groups as brokers last described them, and the teams that own their names."""
 
     known: KnownGroups = NO_GROUPS
     teams: Teams = NO_TEAMS
 
     def hit_by(self, troubled: Troubled) -> Impact | None:
-        """Return whom these partitions hit, None if no group is known."""
+        """Return the groups and transactional ids that these partitions stop, None before the brokers' first answer."""
         return impact_of(self.known, troubled, self.teams) if self.known.asked_ms else None
 
 
@@ -84,7 +84,7 @@ NO_CLIENTS: Final = Clients()
 
 
 def impact_of(known: KnownGroups, troubled: Troubled, teams: Teams) -> Impact:
-    """Return whom these partitions hit."""
+    """Return the groups and transactional ids that these partitions stop."""
     groups = [hit for group in known.groups.values() if group.is_running and (hit := _hit(group, troubled, teams))]
     ids = [hit for name in known.transactional_ids if (hit := _hit_transactions(name, troubled, teams))]
     told_ms = (*(known.groups[hit.name].seen_ms for hit in groups), *(known.transactional_ids[hit.name] for hit in ids))
@@ -108,7 +108,8 @@ def readers_by_topic(known: KnownGroups, topics: Collection[str]) -> dict[str, l
 def effects_on(group: Group, troubled: Troubled) -> tuple[tuple[Effect, ...], tuple[TopicPartition, ...]]:
     """Return the effects on a group, with the offline partitions that it reads.
 
-    A subscription is to every partition of its topic. Some clients leave those without a leader out of an assignment.
+    A subscription counts for every partition of its topic, because some clients leave partitions without a leader out
+    of an assignment.
     """
     lost = tuple(
         TopicPartition(topic, number)

@@ -15,7 +15,7 @@ from wording.sentences import counted, in_brackets, listed
 
 CONSUMER_OFFSETS: Final = "__consumer_offsets"
 TRANSACTION_STATE: Final = "__transaction_state"
-_READ_FOR_MS: Final = 900_000  # after the last commit of a group without members
+_READ_FOR_MS: Final = 900_000  # a group without members counts as a reader for so long after a commit
 _DEAD: Final = "Dead"  # Kafka's state of a group that does not exist
 
 Partitions = dict[str, tuple[PartitionId, ...]]  # by topic, in order
@@ -37,8 +37,8 @@ class Troubled(msgspec.Struct, frozen=True):
 class Group(msgspec.Struct, frozen=True, omit_defaults=True):
     """A consumer group. `state` is Kafka's word, and `seen_ms` is when its coordinator last described it.
 
-    It reads the partitions in `read_ms`, with the time when that was last seen: its members were assigned them, or
-    their committed offset had moved, as for consumers that assign partitions to themselves.
+    The group reads the partitions in `read_ms`, each with the time of the last sign: a member had it assigned, or its
+    committed offset had moved, because a consumer can assign partitions to itself.
     """
 
     group: str
@@ -56,14 +56,14 @@ class Group(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def reads(self) -> Partitions:
-        """Return the partitions that it reads."""
+        """Return the partitions that the group reads, by topic."""
         return {topic: tuple(sorted(numbers)) for topic, numbers in self.read_ms.items()}
 
 
 class KnownGroups(msgspec.Struct, frozen=True):
     """The groups and transactional ids of a cluster, by name. `asked_ms` is the newest round with an answer, or 0.
 
-    `gaps` are sentences about facts that the brokers do not tell or deny.
+    `gaps` are sentences about missing facts, because a broker was silent, too old, or denied the request.
     """
 
     asked_ms: int = 0
@@ -93,14 +93,15 @@ class Round(msgspec.Struct):
     described: dict[str, Described] = {}
     committed: dict[str, Offsets] = {}
     transactional_ids: dict[BrokerId, list[str]] = {}
-    denied: dict[str, list[str]] = {}  # groups, or nothing, by Kafka's name of the request
+    denied: dict[str, list[str]] = {}  # groups by Kafka's name of the request, no group if it was about the cluster
     untold: bool = False  # a broker does not know ListTransactions
 
 
 def after_round(before: KnownGroups, found: Round, troubled: Troubled) -> KnownGroups:
-    """Return the knowledge after a round, with the partitions that were in trouble then.
+    """Return the knowledge after a round. `troubled` are the partitions in trouble during the round.
 
-    A group or a transactional id that no broker lists is gone if its coordinator answered. Otherwise it stays.
+    A group or a transactional id that no broker lists is gone only if every broker answered, and its coordinator has a
+    leader. Otherwise it stays.
     """
     every, present = _names(found.listed), _names(found.transactional_ids)
 
@@ -132,7 +133,7 @@ def _group(name: str, described: Described, found: Round, before: Group | None, 
     if described.has_members:
         return Group(name, described.state, found.asked_ms, True, then.read_ms, then.subscribes)
     committed = found.committed.get(name)
-    if committed is None:  # its turn comes in a later round
+    if committed is None:  # a later round asks for its offsets
         return Group(name, described.state, found.asked_ms, read_ms=then.read_ms, committed=then.committed)
     cannot_commit = coordinator_of(CONSUMER_OFFSETS, name, troubled.sizes) in troubled.offline | troubled.refusing
     read_ms = _read_ms(then, committed, found.asked_ms, lambda tp: cannot_commit or tp in troubled.offline)
@@ -182,7 +183,8 @@ def partitions_of(pairs: Iterable[tuple[str, Iterable[int]]]) -> Partitions:
 def coordinator_partition(name: str, partition_count: int) -> PartitionId:
     """Return the partition of `__consumer_offsets` for a group, or of `__transaction_state` for a transactional id.
 
-    It is Java's hash of the name, without its sign by Kafka's `Utils.abs`, which makes the smallest integer 0.
+    The number is Java's hash of the name modulo the count, without its sign by Kafka's `Utils.abs`, which maps the
+    smallest integer to 0.
     """
     units = memoryview(name.encode("utf-16-le", "surrogatepass")).cast("H")
     hashed = 0

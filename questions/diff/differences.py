@@ -13,7 +13,7 @@ from controller.rules.states import PartitionState
 from questions.diff.side import Fields, Kind, Side, Subject, Value
 
 PRESENCE: Final = "presence"
-"""Names the difference of a subject that one side has alone."""
+"""Name of the difference of a subject that only one side has."""
 
 # Worst first. A subject has the place of its worst field.
 _WORST_FIRST: Final = (
@@ -64,9 +64,9 @@ class Differences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def diff(a: Side, b: Side, topics: Collection[str] = (), lasting: Differences | None = None) -> Differences:
-    """Return the differences of the sides, of partitions only those of `topics` if given.
+    """Return the differences of the sides, for partitions only those of `topics` if given.
 
-    With `lasting`, an earlier result, return only differences that it also had from the same value of `a`.
+    With an earlier result in `lasting`, return only differences that it also had, with the same value of `a`.
     """
     subjects = [subject for subject in a.subjects.keys() | b.subjects.keys() if _is_asked(subject, topics)]
     found = {subject: _differing(a.subjects.get(subject), b.subjects.get(subject)) for subject in subjects}
@@ -100,12 +100,12 @@ def _differing(a: Fields | None, b: Fields | None) -> tuple[Field, ...]:
 
 def _same(name: str, a: Value, b: Value) -> bool:
     if name == "isr" and isinstance(a, tuple) and isinstance(b, tuple):
-        return set(a) == set(b)  # only its members count
+        return set(a) == set(b)  # the order of an ISR does not count
     return a == b
 
 
 def _place(subject: Subject, fields: tuple[Field, ...]) -> tuple[int, int]:
-    """Return partitions that one side has offline first, then by the worst field."""
+    """Return the sort key. Partitions that one side has offline come first, then the worst field decides."""
     is_offline = any((field.name, value) in _OFFLINE for field in fields for value in (field.a, field.b))
     return not is_offline, min(_PLACES.get((subject.kind, field.name), len(_PLACES)) for field in fields)
 

@@ -51,7 +51,7 @@ CONTROLLER = Subject(Kind.CONTROLLER)
 
 
 def of_metadata(metadata: Iterable[Metadata]) -> Iterator[tuple[Subject, Fields]]:
-    """Return the side of `kontrast snapshot --json`."""
+    """Yield the subjects in the lines of `kontrast snapshot --json`."""
     for line in metadata:
         match line:
             case ControllerMetadata():
@@ -63,7 +63,7 @@ def of_metadata(metadata: Iterable[Metadata]) -> Iterator[tuple[Subject, Fields]
 
 
 def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
-    """Return ZooKeeper's state as the replica knows it, with the controller's state of each partition."""
+    """Yield ZooKeeper's state as the replica knows it, with the controller's state of each partition."""
     header = context.header
     yield CONTROLLER, {"broker": header.controller, "epoch": header.controller_epoch}
     hosts: set[BrokerId] = set()
@@ -88,7 +88,7 @@ def of_context(context: Context) -> Iterator[tuple[Subject, Fields]]:
 
 
 def of_rows(rows: Collection[Row]) -> Iterator[tuple[Subject, Fields]]:
-    """Return the side of rows of `metadata`."""
+    """Yield the subjects in rows of the output `metadata`."""
     hosts = {broker for row in rows if isinstance(row, PartitionRow) for broker in row.replicas}
     for row in rows:
         match row:

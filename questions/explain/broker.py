@@ -8,11 +8,13 @@ from typing import NamedTuple
 from controller.contract.ids import BrokerId
 from controller.contract.remedies.reassignments import REASSIGN
 from controller.contract.row import NOT_KNOWN_MS
+from controller.rules.releases import release_word
 from controller.view.health import is_without_session
-from controller.view.types import Context, Partition
+from controller.view.types import Broker, Context, Partition
 from questions.doubts import blindness
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about, whereabout
+from questions.known_brokers import host_of
 from questions.picture import Origin, Picture
 from wording.facts import Fact
 from wording.sentences import counted
@@ -24,9 +26,9 @@ class Hosted(NamedTuple):
     partitions: int = 0
     preferred: int = 0
     led: int = 0
-    lagging: int = 0  # it is out of sync
+    lagging: int = 0  # the broker is out of sync
     alone: int = 0  # no other in-sync replica is live
-    most_replicas: int = 0  # of one of these partitions
+    most_replicas: int = 0  # replicas of the partition that has the most
     deleting: int = 0  # partitions of topics that are being deleted
 
 
@@ -78,7 +80,8 @@ def _partitions(context: Context) -> Iterator[tuple[Partition, bool]]:
 
 def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
     header, hosted = picture.header, _hosted(picture.context, broker)
-    registered = header.brokers.get(broker)
+    registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
+    yield from _machine(registered or (None if departure is None else departure.was), is_away=registered is None)
     if registered is not None and registered.inferred:
         yield Statement(
             "mode", "KRaft, because it leads or is in sync without a registration in /brokers/ids", Certainty.INFERRED
@@ -88,13 +91,12 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
         says = f"by a persistent znode. Delete /brokers/ids/{broker}, so that the broker can register"
         yield Statement("registered", says)
     elif registered is not None:
-        rack = f", rack {registered.rack}" if registered.rack else ", without a rack"
-        yield Statement("registered", f"epoch {registered.epoch:#x}, session {registered.session:#x}{rack}")
+        yield Statement("registered", f"epoch {registered.epoch:#x}, session {registered.session:#x}")
         yield Statement("listeners", ", ".join(registered.endpoints) or "none")
     if header.controller == broker:
         yield Statement("controller", f"named in /controller, epoch {header.controller_epoch}")
-    hosts = f"hosts {hosted.partitions}, preferred leader of {hosted.preferred}, leads {hosted.led}"
-    yield Statement("partitions", hosts)
+    leads = f"{hosted.led} of {counted(hosted.partitions, 'partition')}, preferred leader of {hosted.preferred}"
+    yield Statement("leads", leads)
     if hosted.lagging:
         yield Statement("out of sync", f"in {counted(hosted.lagging, 'partition')} that it hosts")
     if hosted.alone:
@@ -105,8 +107,19 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
         yield from _decommission(picture, broker, hosted)
 
 
+def _machine(broker: Broker | None, *, is_away: bool) -> Iterator[Statement]:
+    """Yield the host, the rack and the release as the broker registered them, the last time if it is away."""
+    if broker is None:
+        return
+    rack = f"rack {broker.rack}" if broker.rack else "without a rack"
+    yield Statement("last host" if is_away else "host", f"{host_of(broker.endpoints) or 'unknown'}, {rack}")
+    if broker.least_release is not None:
+        says = f"Kafka {release_word(broker.least_release)} or later, by the form of its registration"
+        yield Statement("release", says, Certainty.INFERRED)
+
+
 def _decommission(picture: Picture, broker: BrokerId, hosted: Hosted) -> Iterator[Statement]:
-    """Yield whether the broker may go for good, and otherwise the way, as far as its preconditions were observed."""
+    """Yield whether the broker can be removed for good, and otherwise the steps to that end."""
     header = picture.header
     is_live = broker in header.brokers
     if not hosted.partitions and hosted.deleting:

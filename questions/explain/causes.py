@@ -21,7 +21,7 @@ Keeps = Callable[[Row], bool]
 
 
 def about_partition(tp: TopicPartition) -> Keeps:
-    """Return the rows of the partition, and of the brokers and controllers that may have changed it."""
+    """Return a choice of the rows of the partition, and of the brokers and controllers that may have changed it."""
 
     def keeps(row: Row) -> bool:
         if isinstance(row, Transition):
@@ -32,17 +32,17 @@ def about_partition(tp: TopicPartition) -> Keeps:
 
 
 def about_topic(topic: str) -> Keeps:
-    """Return the rows of the topic itself."""
+    """Return a choice of the rows of the topic itself."""
     return lambda row: isinstance(row, Transition) and row.subject == "topic" and row.topic == topic
 
 
 def about_broker(broker: BrokerId) -> Keeps:
-    """Return the rows of the broker, as broker and as controller."""
+    """Return a choice of the rows of the broker, as broker and as controller."""
     return lambda row: isinstance(row, Transition) and row.broker == broker and row.subject in ("broker", "controller")
 
 
 def about_controller(row: Row) -> bool:
-    """Return the rows of controllers, and of the failovers between them."""
+    """Return whether the row is about a controller, or a failover between two."""
     return isinstance(row, Transition) and row.subject == "controller"
 
 
@@ -58,7 +58,7 @@ class Happening(NamedTuple):
 def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
     """Yield each row with its steps, a transition that moved a state or a change of a partition's ISR or replicas.
 
-    A transition of a replica is no step. It only tells the event of such a change.
+    A transition of a replica is no step, because it only names the event behind a change of an ISR or of replicas.
     """
     final = {row.effect for row in rows if isinstance(row, Transition) and row.status is FINAL}
     withdrawn = {row.effect for row in rows if isinstance(row, Transition) and row.status is WITHDRAWN}

@@ -17,7 +17,7 @@ from questions.picture import Origin, Picture
 from wording.sentences import counted
 
 _NAMED_EVENTS: Final = 10
-_GROUP: Final = "controller"  # of the alerts about it
+_GROUP: Final = "controller"  # group of the alerts about the controller
 
 
 def explain_controller(picture: Picture) -> Explanation:

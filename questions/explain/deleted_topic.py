@@ -29,7 +29,7 @@ class _Leftover(NamedTuple):
 TOPICS: Final = "/brokers/topics"
 _ENTRIES: Final = "/admin/delete_topics"
 
-# In the order that is safe for a person. Kafka would delete a topic that is created while its entry exists.
+# In the order that is safe for a person, the entry first, because Kafka would also apply it to a new topic.
 _LEFTOVERS: Final = (
     _Leftover("entry", _ENTRIES, ", and the next controller deletes a new topic with this name", DELETE_DELETION_ENTRY),
     _Leftover("partitions", TOPICS, " without an assignment", DELETE_PARTITION_ZNODES),
@@ -45,8 +45,9 @@ _ONLY_SETTINGS: Final = "it does not exist, but its settings are left over"
 def has_leftovers(picture: Picture, name: str) -> bool:
     """Return whether a topic is gone and some of its znodes remain. Return False if the picture has no znodes.
 
-    A topic's znode without content is left over only if an entry shows that its deletion was requested, and the states
-    show that it came to the replicas. Otherwise brokers still have them, and refuse a new topic of that name.
+    A topic's znode without content is left over only if an entry shows that a deletion was requested, and no state
+    names a leader, so the deletion reached the replicas. Otherwise brokers still have replicas, and refuse a new topic
+    of that name.
     """
     if f"{TOPICS}/{name}" in (picture.records or {}):
         deleted = is_deletion_requested(picture, name) and not has_leaders(picture, name)
@@ -77,7 +78,7 @@ def _left(picture: Picture, name: str) -> Iterator[_Leftover]:
 
 
 def _lacks_assignment(picture: Picture, name: str) -> bool:
-    """Return whether a topic's znode is there without content. Old releases see a topic without partitions."""
+    """Return whether a topic's znode is there without content. Old releases take it for a topic without partitions."""
     record = (picture.records or {}).get(f"{TOPICS}/{name}")
     return is_unloadable(picture, name) or (record is not None and not record.content)
 

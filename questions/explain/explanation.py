@@ -13,6 +13,7 @@ from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
 from questions.doubts import blindness, doubts_beside
 from questions.picture import Beginning, Picture
+from wording.facts import without_zxid
 
 
 class Certainty(Enum):
@@ -25,7 +26,7 @@ class Certainty(Enum):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """Something that is, or will be, about an aspect of the subject."""
+    """Present or coming fact about one aspect of the subject."""
 
     about: str
     says: str
@@ -40,21 +41,21 @@ class Cause(msgspec.Struct, frozen=True):
     says: str
     event: str
     certainty: Certainty
-    rule: str = ""  # of inference, that it rests on
+    rule: str = ""  # the rule of inference behind the step, empty if it was seen
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The facts about a subject, and their history."""
 
-    doubts: tuple[str, ...]  # reasons why they may be old or incomplete, a sentence each
-    is_known: bool  # as of now. Otherwise they were true when Kontrast last heard of the cluster
+    doubts: tuple[str, ...]  # reasons why the facts may be old or incomplete, a sentence each
+    is_known: bool  # the facts are current. Otherwise they were true at Kontrast's last sign of the cluster
     subject: str
     headline: str
     is_well: bool
     since: Beginning | None  # start of the trouble, if any
     statements: tuple[Statement, ...]
     causes: tuple[Cause, ...] | None  # oldest first, or None if unknown
-    findings: tuple[Finding, ...]  # the open alerts that are about it
+    findings: tuple[Finding, ...]  # the open alerts about the subject
     as_of_ms: int
 
 
@@ -75,7 +76,7 @@ def explanation_of(  # noqa: PLR0913 (the fields that differ)
         doubts=doubts_beside(picture, blind),
         is_known=blind is None,
         subject=subject,
-        headline=headline,
+        headline=without_zxid(headline),
         is_well=is_well and blind is None,
         since=since,
         statements=tuple(statements),
@@ -88,7 +89,7 @@ def explanation_of(  # noqa: PLR0913 (the fields that differ)
 def findings_about(
     picture: Picture, names: Iterable[str] = (), brokers: Iterable[BrokerId] = (), group: str = ""
 ) -> tuple[Finding, ...]:
-    """Return the open alerts about one of these partitions, topics or brokers, or of this group."""
+    """Return the open alerts about one of these partitions, topics or brokers, or in this group of alerts."""
     wanted, of_brokers = set(names), set(brokers)
 
     def is_about(row: AlertRow) -> bool:
@@ -105,5 +106,5 @@ def whereabout(broker: BrokerId, picture: Picture) -> str:
 
 
 def since_zxid(zxid: Zxid) -> str:
-    """Return the change of ZooKeeper since which something is due, if it was seen."""
+    """Return a clause with the zxid since which something is due, empty if Kontrast did not see the change."""
     return f", since zxid {zxid:#x}" if zxid >= 0 else ""

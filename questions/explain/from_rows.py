@@ -49,7 +49,7 @@ def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Presen
     row = None if topic is None else topic.partitions.get(tp.partition)
     if topic is None or row is None:
         return None
-    # Replicas may be the only trace of a broker without a row, so its other ones count, too.
+    # A broker without a row is known only by its replicas, so the picture needs its other replicas, too.
     strangers = set(row.replicas).difference([broker.broker for broker in found.brokers])
     needed = {tp.partition: row} if not strangers else _hosted(topic.partitions, strangers)
     name = str(tp)
@@ -87,7 +87,7 @@ def broker_answer(
     assert found.gauges is not None, "a cluster that was not read"
     if broker not in found.gauges.replicas_by_broker and all(row.broker != broker for row in found.brokers):
         return None
-    # Some thousands of 200,000 partitions.
+    # Of 200,000 partitions, a broker hosts some thousands.
     hosted = {name: _hosted(topic.partitions, {broker}) for name, topic in found.topics.items()}
     topics = {name: TopicRows(None, rows) for name, rows in hosted.items() if rows}
     about = [alert for alert in found.open_alerts if broker in (alert.broker, *alert.brokers)]
@@ -96,7 +96,7 @@ def broker_answer(
 
 
 def controller_answer(found: ClusterSnapshot, present: Present | None) -> Explanation:
-    """Return the explanation of the controller. The snapshot has all topics, of which those in deletion matter."""
+    """Return the explanation of the controller. The snapshot has all topics, but only topics in deletion matter."""
     rows = {name: topic.row for name, topic in found.topics.items()}
     deleting = {name: TopicRows(row, {}) for name, row in rows.items() if row and row.deletion is not None}
     about = [alert for alert in found.open_alerts if alert.group == CONTROLLER_GROUP]

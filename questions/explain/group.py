@@ -17,9 +17,9 @@ _NOT_ASKED: Final = "not known. Set groups = true in [serve.probe], so that `kon
 
 
 def explain_group(picture: Picture, name: str) -> Explanation | None:
-    """Return the explanation of a group, None for one that the brokers do not know.
+    """Return the explanation of a group, None if the brokers do not know the group.
 
-    Without answers of brokers, only the coordinator of the group is known.
+    If no broker has answered yet, only the group's coordinator is known.
     """
     clients = picture.clients
     group = clients.known.groups.get(name)

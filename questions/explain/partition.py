@@ -34,6 +34,7 @@ from questions.explain.explanation import (
 )
 from questions.explain.preferred_leader import not_preferred
 from questions.picture import Origin, Picture
+from wording.facts import replicas_in_words
 from wording.sentences import bracketed, counted, listed, one_of
 
 
@@ -65,9 +66,10 @@ class _PartitionFacts:
         self._topic, self._partition, self._value = topic, partition, partition.zk_state
         self._is_one_look = picture.origin is Origin.LOOK
         self._predicted = partition.value(picture.header.controller_epoch)
+        self._copies = replicas_in_words(self._value.isr if self._value else (), partition.replicas)
 
     def headline(self) -> str:
-        """Return the verdict, its problem in a sentence or its leader."""
+        """Return the partition's problem in a sentence, or its leader if it has no problem."""
         if self._topic.queued_for_deletion:
             return "its topic is being deleted"
         problem = self._partition.problem
@@ -75,10 +77,10 @@ class _PartitionFacts:
             usable = "" if problem in UNUSABLE else "usable, but "
             return f"{usable}{reason_for(problem, self._partition, self._topic, self._header, self._predicted)}"
         assert self._value is not None, "a partition without a state has a problem"
-        in_sync = f"in sync {bracketed(self._value.isr)} of {bracketed(self._partition.replicas)}"
         if is_without_session(self._value.leader, self._header):
-            return f"no process leads it, because its leader, broker {self._value.leader}, has no session; {in_sync}"
-        return f"led by broker {self._value.leader}, {in_sync}"
+            leader = f"its leader, broker {self._value.leader}, has no session"
+            return f"no process leads it, because {leader}; {self._copies}"
+        return f"led by broker {self._value.leader}, {self._copies}"
 
     def statements(self) -> list[Statement]:
         """Return all known facts, the present first."""
@@ -93,7 +95,7 @@ class _PartitionFacts:
         return found
 
     def causes(self) -> tuple[Cause, ...] | None:
-        """Return the steps that led here."""
+        """Return the steps that led to the present state, or the last writes of its znodes after a single read."""
         if not self._is_one_look:
             return causes_of(self._picture.story, self._partition.replicas)
         topic = f"/brokers/topics/{self._tp.topic}"
@@ -115,7 +117,7 @@ class _PartitionFacts:
         by = f"written under controller epoch {value.controller_epoch}"
         found += [
             Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}"),
-            Statement("in sync", f"{bracketed(value.isr)} of {bracketed(self._partition.replicas)}"),
+            Statement("in sync", self._copies.removeprefix("in sync: ")),
             *self._listed_twice(),
         ]
         if value.recovering:
@@ -133,7 +135,7 @@ class _PartitionFacts:
         try:
             znode = None if record is None else decode(record.content, TopicZnode)
         except ZnodeError:
-            return ()  # `check` names it
+            return ()  # `kontrast check` reports such a znode
         named = () if znode is None else znode.partitions.get(self._tp.partition, ())
         twice = {broker for broker in named if named.count(broker) > 1}
         if not twice:
@@ -170,9 +172,9 @@ class _PartitionFacts:
                 "acks=all", f"accepted: {len(value.isr)} in sync, min.insync.replicas needs {needed}", certainty
             )
         missing = back_in_sync_for_acks_all(partition)
-        until = (
-            f"{partition.in_sync_lacking} of {bracketed(missing)} must get in sync" if missing else "no broker can help"
-        )
+        lacking = partition.in_sync_lacking
+        some = "" if lacking == len(missing) else f"{lacking} of "
+        until = f"{some}{listed(missing)} must get in sync" if missing else "no broker can help"
         return Statement(
             "acks=all",
             f"rejected: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}",
@@ -196,16 +198,16 @@ class _PartitionFacts:
         partition, isr = self._partition, self._value.isr if self._value else ()
         awaited = [at for at in partition.replicas if at not in isr and at not in partition.removing]
         if partition.adding:
-            says = f"a reassignment adds {bracketed(partition.adding)}, and removes {bracketed(partition.removing)}"
+            says = f"a reassignment adds {listed(partition.adding)}, and removes {listed(partition.removing)}"
             return f"{says} once the added replicas are in sync"
         if awaited:  # up to 2.3 no znode tells new replicas from old ones
             says = f"a reassignment waits until {listed(awaited, 'is')} in sync"
         else:
             says = "a reassignment has all its replicas in sync"
-        return says + (f", then removes {bracketed(partition.removing)}" if partition.removing else "")
+        return says + (f", then removes {listed(partition.removing)}" if partition.removing else "")
 
     def _ways_back(self) -> Iterator[Statement]:
-        """Return the ways to make an unusable partition usable, with and without a loss."""
+        """Return the ways to make an unusable partition usable, with and without lost records."""
         yield Statement("comes back", self._comes_back(), Certainty.EXPECTED)
         lost = (Problem.NO_LIVE_IN_SYNC_REPLICA, Problem.LEADERLESS)
         if self._value is not None and self._partition.problem in lost:
@@ -227,6 +229,9 @@ class _PartitionFacts:
             soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
             advice = advice_for(kinds.PARTITIONS_LEADERLESS.advice, header)
             return f"{soon}when the next controller elects {one_of(live)}. {advice}"
+        if not value.isr and header.allows_unclean_election_of(self._topic):
+            returned = one_of(partition.replicas)
+            return f"when {returned} returns, by an unclean election, which is allowed, because the ISR is empty"
         if not value.isr:
             return "only by an unclean election, because the ISR is empty"
         in_sync = electable(partition, value)
@@ -242,17 +247,16 @@ class _PartitionFacts:
         return f"{', or '.join(ways)}, with every acknowledged record"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
-        by_topic = self._topic.unclean_election
-        is_allowed = self._header.allows_unclean_election if by_topic is None else by_topic
+        is_allowed = self._header.allows_unclean_election_of(self._topic)
         online = [at for at in self._header.brokers if at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=True)
-        certainty = Certainty.EXPECTED if by_topic is not None else Certainty.ASSUMED
+        certainty = Certainty.ASSUMED if self._topic.unclean_election is None else Certainty.EXPECTED
         if elected is None:
             return Statement("unclean election", "would find no live replica either", Certainty.EXPECTED)
         if not elected.unclean:
             return Statement("unclean election", "is not needed, because a live replica is in sync", Certainty.EXPECTED)
         setting = f"unclean.leader.election.enable={str(is_allowed).lower()}"
-        lost = f" and lose the records that only {bracketed(value.isr)} had" if value.isr else ""
+        lost = f" and lose the records that only {listed(value.isr)} had" if value.isr else ""
         says = f"would make broker {elected.leader} leader{lost}"
         return Statement(
             "unclean election", f"{says} ({'allowed' if is_allowed else 'not allowed'}, {setting})", certainty

@@ -18,7 +18,7 @@ class PartitionChange(NamedTuple):
     alike: str  # the part that several partitions can share: broker 2 left the ISR
     says: str  # the rest: in sync [3,2,4] -> [3,4] of [3,2,4]
     why: str  # the event in Kafka's words
-    by: Transition | None = None  # a row of this event, if it is the controller's
+    by: Transition | None = None  # a transition of the event, if the controller made the change
     is_due: bool = False  # the controller has not written it
 
 
@@ -27,10 +27,10 @@ class PartitionChanges:
 
     def __init__(self, story: Sequence[Row]) -> None:
         self._newest = {(row.topic, row.partition): row for row in story if isinstance(row, PartitionRow)}
-        # A transition has its own entry. It may be final only after the row of the partition.
+        # Transitions have their own entries, even if they become final only after the row of the partition.
         self._shown = {_written(row) for row in story if isinstance(row, Transition) and row.status is not WITHDRAWN}
         self._events: dict[int, Transition] = {}
-        self._begun: Transition | None = None  # of the newest event
+        self._begun: Transition | None = None  # first transition of the newest event
 
     def note(self, row: Transition) -> None:
         """Note a transition, because later rows name its event only by number."""
@@ -50,7 +50,7 @@ class PartitionChanges:
     def _of_isr(self, before: PartitionRow, now: PartitionRow) -> PartitionChange:
         alike = _joined_and_left(before.isr, now.isr)
         says = f"in sync {bracketed(before.isr)} -> {bracketed(now.isr)} of {bracketed(now.replicas)}"
-        if before.leader_epoch == now.leader_epoch and now.leader != NO_LEADER:  # only the leader writes in its epoch
+        if before.leader_epoch == now.leader_epoch and now.leader != NO_LEADER:  # only the leader writes in an epoch
             return PartitionChange(alike, says, f"leader {now.leader} changed its ISR")
         writer = f"the controller of epoch {now.controller_epoch}"
         event = self._event(_due(before), _due(now), now)
@@ -61,7 +61,7 @@ class PartitionChanges:
         origin, aim, was_aim = _without_added(before), _without_removed(now), _without_removed(before)
         was_moving, moves = _is_moving(before), _is_moving(now)
         if moves and aim == was_aim and was_moving:
-            return  # a failover counts the added replicas again
+            return  # after a failover, the new controller counts the added replicas again
         from_to = f"replicas {bracketed(was_aim if was_moving else origin)} -> {bracketed(aim)}"
         if moves:
             alike = "a reassignment was replaced" if was_moving else "a reassignment began"
@@ -78,7 +78,7 @@ class PartitionChanges:
         yield PartitionChange(alike, from_to, why, event, is_due=is_due)
 
     def _event(self, due: Sequence[int], other: Sequence[int], now: PartitionRow) -> Transition | None:
-        """Return a row of the event that is due only in the first of these, or else of one that began with the row."""
+        """Return a transition of the event that only `due` has, not `other`, or else of one that began with `now`."""
         numbers = [number for number in due if number not in other] or due
         if numbers:
             return next((self._events[number] for number in numbers if number in self._events), None)

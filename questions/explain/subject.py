@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -21,6 +21,7 @@ from questions.explain.topic import explain_topic
 from questions.explain.unloadable_topic import explain_unloadable_topic, is_unloadable
 from questions.known_brokers import is_known
 from questions.picture import Picture
+from questions.question import NotFoundError, Question, Scope, meaning
 from wording.suggestions import near
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<number>0|[1-9][0-9]{0,8})")
@@ -45,7 +46,7 @@ class Subject(msgspec.Struct, frozen=True):
         return frozenset(named) if named else None
 
     def keeps(self) -> Callable[[Row], bool]:
-        """Return the choice of the rows with its causes."""
+        """Return the choice of the rows with the subject's causes."""
         chosen: list[Callable[[Row], bool]] = []
         if self.partition is not None:
             chosen.append(causes.about_partition(self.partition))
@@ -86,6 +87,42 @@ class Subject(msgspec.Struct, frozen=True):
             if found := [f"{name}-{number}" for name in in_topics if picture.partition(TopicPartition(name, number))]:
                 return found
         return near(self.topic or "", names)
+
+
+class Explain(Question, frozen=True):
+    """Explain the state of a partition, topic, broker, consumer group or the controller, with the steps to it."""
+
+    answer = Explanation
+    asks_clients = True
+
+    subject: Annotated[
+        str, meaning("TOPIC-PARTITION such as orders-7, TOPIC, 'broker 3', 'group NAME', or 'controller'.")
+    ]
+    is_topic: Annotated[bool, meaning("The subject is a topic, even if its name looks like a partition's.")] = False
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for words that name no subject."""
+        self._read()
+
+    def _read(self) -> Subject:
+        kind, _, name = self.subject.strip().partition(" ")  # a group's name may have blanks
+        return read_subject([kind, name.strip()] if name else [kind], is_topic=self.is_topic)
+
+    def scope(self) -> Scope:
+        """Return the topics that the subject needs, and the past rows with its causes."""
+        subject = self._read()
+        return Scope(subject.topics, past=True, keeps=subject.keeps(), past_outputs=("transitions", "metadata"))
+
+    def ask(self, picture: Picture) -> Explanation:
+        """Explain the first reading of the words that exists. Raise NotFoundError."""
+        explanation = self._read().explain(picture)
+        if explanation is None:
+            raise NotFoundError(f"there is no {self.subject} in cluster {picture.header.cluster}")
+        return explanation
+
+    def similar(self, picture: Picture) -> list[str]:
+        """Return existing topics, partitions and groups with a similar name."""
+        return self._read().similar(picture)
 
 
 def read_partition(word: str) -> TopicPartition:

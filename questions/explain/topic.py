@@ -28,7 +28,7 @@ from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Origin, Picture
 from wording.facts import Fact
-from wording.sentences import all_of, bracketed, counted, joined, listed
+from wording.sentences import all_of, counted, joined, listed
 
 _NAMED: Final = 20
 
@@ -54,7 +54,7 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
 
 
 def _clients(picture: Picture, name: str) -> Iterator[Statement]:
-    """Yield the owner, and the consumer groups that read the topic, with those that lack a partition."""
+    """Yield the owner, the consumer groups that read the topic, and the groups that cannot read a partition."""
     clients = picture.clients
     owner = clients.teams.team_of(name)
     if owner is not None:
@@ -108,7 +108,8 @@ def _statements(
         yield from _deletion(picture, topic)
     moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
     if moving:
-        yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {bracketed(moving[:_NAMED])}")
+        named = joined(list(map(str, sorted(moving))))
+        yield Statement("reassignment", f"of {counted(len(moving), 'partition')}: {named}")
     for at, (number, _) in enumerate(unwell[:_NAMED]):
         reason = picture.reason(TopicPartition(name, number))
         yield Statement("partitions" if at == 0 else "", f"{name}-{number}: {reason}")
@@ -135,7 +136,7 @@ def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:
         str(needed) if needed is not None else f"{default}, the brokers' own",
         Certainty.SEEN if needed is not None else Certainty.ASSUMED,
     )
-    allowed = header.allows_unclean_election if unclean is None else unclean
+    allowed = header.allows_unclean_election_of(topic)
     yield Statement(
         "unclean.leader.election.enable",
         str(allowed).lower() + (", the brokers' own" if unclean is None else ""),

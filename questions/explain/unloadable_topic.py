@@ -18,7 +18,7 @@ from wording.sentences import bracketed
 _TOPICS: Final = "/brokers/topics"
 _ENTRIES: Final = "/admin/delete_topics"
 _MAY_HAVE_IDS: Final = (2, 7)
-_UNKNOWN_ID: Final = "ID"  # of partition.metadata
+_UNKNOWN_ID: Final = "ID"  # placeholder for the id, which brokers have in partition.metadata
 
 
 def is_unloadable(picture: Picture, name: str) -> bool:
@@ -94,7 +94,8 @@ def _leader_first(state: StateZnode) -> Brokers:
 def topic_content(picture: Picture, assignment: dict[PartitionId, Brokers], topic_id: str) -> str:
     """Return the content of a topic's znode as the cluster's release writes it (`TopicZNode.encode`).
 
-    Without topics that can be read, nothing distinguishes 2.8 from 2.7. An id that is left out becomes another one.
+    From 2.7 on the content has an id, because Kontrast cannot tell 2.8 from 2.7 if it can read no topic, and the
+    controller would replace a missing id by another one.
     """
     profile = picture.header.profile
     content: dict[str, object] = {"version": 1, "partitions": {str(at): each for at, each in assignment.items()}}

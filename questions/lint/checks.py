@@ -1,4 +1,4 @@
-"""Find trouble ahead in a cluster, one kind per function, by the names of its places."""
+"""Checks for trouble ahead in a cluster. Each function finds one kind and returns the names of its places."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def linted(picture: Picture) -> Linted:
 
 
 def _partitions(cluster: Linted, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
-    """Yield the partitions that are wanted, by name."""
+    """Yield each wanted partition with its name, in order."""
     for name, topic in cluster.topics:
         found = [(number, partition) for number, partition in topic.partitions.items() if wanted(partition)]
         for number, partition in sorted(found, key=itemgetter(0)):
@@ -73,7 +73,7 @@ def _topic_znodes(cluster: Linted) -> Iterator[tuple[str, TopicZnode]]:
         try:
             yield name, decode(record.content, TopicZnode)
         except ZnodeError:
-            continue  # `check` names it
+            continue  # `kontrast check` reports such a znode
 
 
 # --- topics' ids
@@ -89,7 +89,7 @@ def duplicate_ids(cluster: Linted) -> Iterator[str]:
 
 
 def missing_ids(cluster: Linted) -> Iterable[str]:
-    """Return topics without an id, where others have one."""
+    """Return topics without an id, if other topics have one."""
     lacking = [name for name, topic in cluster.topics if not topic.topic_id]
     return lacking if any(topic.topic_id for _, topic in cluster.topics) else ()
 
@@ -108,10 +108,10 @@ def leftover_fields(cluster: Linted) -> Iterator[str]:
 
 
 def orphan_states(cluster: Linted) -> Iterator[str]:
-    """States of partitions that no topic has."""
+    """Yield the states of partitions that no topic has."""
     partitions = chain.from_iterable(topic.partitions.values() for _, topic in cluster.topics)
     if len(cluster.states) == sum(partition.zk_state is not None for partition in partitions):
-        return  # each is a partition's, and a look-up of 200,000 takes longer than a count
+        return  # each state has its partition, and a count is faster than a look-up of 200,000
     for where in map(locate, cluster.states):
         topic = cluster.picture.context.topics.get(where.name)
         if topic is None or not topic.exists or where.partition not in topic.partitions:
@@ -119,7 +119,7 @@ def orphan_states(cluster: Linted) -> Iterator[str]:
 
 
 def unloadable_topics(cluster: Linted) -> Iterable[str]:
-    """Return the paths of topics' znodes that end every controller."""
+    """Return the paths of topics' znodes that end every controller that loads them."""
     return [f"{_TOPICS}/{name}" for name in sorted(cluster.picture.header.damaged.unloadable)]
 
 
@@ -294,14 +294,14 @@ def _has_settings(record: Record) -> bool:
     try:
         return bool(decode_config(record.raw).config)
     except ZnodeError:
-        return False  # `check` names it
+        return False  # `kontrast check` reports such a znode
 
 
 # --- racks
 
 
 def without_rack(cluster: Linted) -> Iterable[str]:
-    """Return brokers without a rack, where others have one."""
+    """Return brokers without a rack, if other brokers have one."""
     brokers = cluster.picture.header.brokers
     lacking = [f"broker {number}" for number, broker in sorted(brokers.items()) if not broker.rack]
     return lacking if len(lacking) < len(brokers) else ()
@@ -353,7 +353,7 @@ def deletions_of_nothing(cluster: Linted) -> Iterator[str]:
 
 
 def unread_notifications(cluster: Linted) -> Iterator[str]:
-    """Notifications that no controller has read."""
+    """Yield notifications that no controller has read."""
     for parent in _NOTIFICATIONS:
         for record in cluster.children[parent].values():
             if _is_old(cluster, record.path):
@@ -367,7 +367,7 @@ def _is_old(cluster: Linted, path: str) -> bool:
 
 
 def long_lists(cluster: Linted) -> Iterator[str]:
-    """Lists of children that hardly fit into a reply."""
+    """Yield lists of children that hardly fit into a reply."""
     for parent in _LISTED:
         size_bytes = sum(4 + len(name.encode()) for name in cluster.children[parent])
         if size_bytes > _NEARLY * _JUTE_MAXBUFFER_BYTES:

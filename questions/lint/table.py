@@ -21,15 +21,16 @@ from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETT
 from controller.view.advice import advice_for
 from questions.lint import checks
 from questions.picture import WORST_FIRST, Picture
+from questions.question import Question
 
 _EXAMPLES: Final = 10
 
 
 class LintFinding(msgspec.Struct, frozen=True):
-    """A check with a finding or without its data: the count, its consequence and its fix."""
+    """Result of a check: the count of places, with the consequence and the fix."""
 
     check: str
-    severity: Severity  # pages if no controller can load it or clients lose, and warns if the next change hurts
+    severity: Severity  # a page if no controller can load it or clients lose, a warning if the next change hurts
     count: int | None  # None if the source lacks the znodes
     examples: tuple[str, ...]
     will: str
@@ -37,7 +38,7 @@ class LintFinding(msgspec.Struct, frozen=True):
 
 
 class LintCheck(msgspec.Struct, frozen=True):
-    """A check: its search for places of trouble, by name."""
+    """A check with the function that finds the names of the places of trouble."""
 
     name: str
     severity: Severity
@@ -45,6 +46,22 @@ class LintCheck(msgspec.Struct, frozen=True):
     will: str
     advice: Advice
     reads_znodes: bool = False  # it looks at znodes beyond the controller's context
+
+
+class LintFindings(msgspec.Struct, frozen=True):
+    """Findings of each check, worst first. Without a count, the source lacks the znodes of the check."""
+
+    findings: tuple[LintFinding, ...]
+
+
+class Lint(Question, frozen=True):
+    """Find znodes that will cause trouble at a failover, a restart or the next change, with the fix of each."""
+
+    answer = LintFindings
+
+    def ask(self, picture: Picture) -> LintFindings:
+        """Return the findings of the cluster."""
+        return LintFindings(lint(picture))
 
 
 def lint(picture: Picture) -> tuple[LintFinding, ...]:

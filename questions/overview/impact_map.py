@@ -27,8 +27,8 @@ from questions.whatif.alike import Alike, Judge
 from wording.facts import Fact
 from wording.sentences import listed
 
-LINES: Final = 24  # topics of a map
-FOLDED_ABOVE: Final = 60  # partitions of a topic
+LINES: Final = 24  # topics on a map at most
+FOLDED_ABOVE: Final = 60  # a topic with more partitions has counts in place of squares
 
 
 class PartitionState(Enum):
@@ -42,7 +42,7 @@ class PartitionState(Enum):
     USABLE = "usable"
 
     def of(self, count: int) -> str:
-        """Return so many partitions in the words of a table: 4 offline, 6 reject acks=all."""
+        """Return this number of partitions in the words of a table: 4 offline, 6 reject acks=all."""
         rejects = self is PartitionState.REJECTS_ACKS_ALL
         return f"{count:,} {Fact.REJECTS_ACKS_ALL.predicate(count) if rejects else self.value}"
 
@@ -63,10 +63,10 @@ _STATES: Final[Mapping[str | None, PartitionState]] = {
 class Moment(Enum):
     """A moment of the map, as addresses name it."""
 
-    BEFORE = "before"  # the incident
-    NOW = "now"  # or the shown moment of the past
+    BEFORE = "before"  # before the incident
+    NOW = "now"  # now, or the shown moment of the past
     FIRST = "first"  # after the first broker has started
-    SECOND = "second"  # and the second one
+    SECOND = "second"  # after the second broker has started, too
     LOSS = "loss"  # after one more broker is lost
 
 
@@ -98,7 +98,7 @@ class Cause(msgspec.Struct, frozen=True):
 
 
 class MapLine(msgspec.Struct, frozen=True):
-    """A topic on the map. One with many partitions has counts and no squares."""
+    """A topic on the map. A topic with many partitions has counts in place of squares."""
 
     topic: str
     partitions: int
@@ -117,7 +117,7 @@ class ImpactMap(msgspec.Struct, frozen=True, kw_only=True):
     shown: Moment
     choices: tuple[Choice, ...]
     lines: tuple[MapLine, ...]  # the most important topic first
-    more_affected: int  # topics without a line
+    more_affected: int  # affected topics without a line
     others: int  # topics without a line that are not affected
     starts: tuple[BrokerId, ...] = ()  # brokers that are up at the shown moment, though they are away now
     lost: tuple[BrokerId, ...] = ()  # brokers that are lost at the shown moment
@@ -134,7 +134,7 @@ Rank = Callable[[str, TopicRow | None], tuple[object, ...]]
 
 
 class Asked(NamedTuple):
-    """What a map is made for. Without a header it has no next loss, and without `before` no former moment."""
+    """Request of a map. Without a header the map cannot show a loss, and without `before` no earlier moment."""
 
     header: Header | None = None
     before: ClusterSnapshot | None = None
@@ -143,7 +143,7 @@ class Asked(NamedTuple):
 
 
 def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> ImpactMap:  # noqa: B008 (immutable)
-    """Return the map of a cluster with all its topics. A moment that it cannot show is the present."""
+    """Return the map of a cluster with all its topics. It shows the present if it cannot show the asked moment."""
     judge = None if asked.header is None or asked.header.led_by_kraft else Judge(asked.header)
     loss = None if judge is None else _worst_loss(now, judge)
     choices = tuple(_choices(now, asked, loss))
@@ -174,25 +174,25 @@ def with_clients(impact: ImpactMap, clients: Clients, now_ms: int) -> ImpactMap:
 
 
 class _ShownRows(NamedTuple):
-    """The rows of the shown moment, with the state that a partition has in it."""
+    """The rows of the shown moment, with the function that gives a partition's state then."""
 
     source: ClusterSnapshot
     state_of: _StateOf
     starts: tuple[BrokerId, ...] = ()
     lost: tuple[BrokerId, ...] = ()
-    hit: Collection[str] = ()  # topics that are affected only then
+    hit: Collection[str] = ()  # topics that are affected only at the shown moment
 
 
 def _rows_of(now: ClusterSnapshot, asked: Asked, shown: Moment, judge: Judge | None, loss: _Loss | None) -> _ShownRows:
     if shown is Moment.BEFORE and asked.before is not None:
         up = tuple(row.broker for row in asked.before.brokers if row.registered)
-        return _ShownRows(asked.before, _state, up)
+        return _ShownRows(asked.before, state_of_partition, up)
     if shown in (Moment.FIRST, Moment.SECOND):
         starts = tuple(asked.returns[: 1 if shown is Moment.FIRST else 2])
         return _ShownRows(now, _state_after_return(starts), starts)
     if shown is Moment.LOSS and judge is not None and loss is not None and loss.broker is not None:
         return _ShownRows(now, _state_after_loss(judge, loss.broker, now.topics), (), (loss.broker,), loss.topics)
-    return _ShownRows(now, _state)
+    return _ShownRows(now, state_of_partition)
 
 
 def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
@@ -204,7 +204,7 @@ def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
     }
     affected = {row.topic for row in (*now.unusable, *now.under_min_isr) if broker in row.replicas}
     names = _shown_topics(affected, hosted, rank)
-    lines = tuple(_line(name, hosted[name].partitions, _state) for name in names[:LINES])
+    lines = tuple(_line(name, hosted[name].partitions, state_of_partition) for name in names[:LINES])
     more = len(affected - set(names[:LINES]))
     return ImpactMap(
         shown=Moment.NOW, choices=(), lines=lines, more_affected=more, others=len(hosted) - len(lines) - more
@@ -212,7 +212,7 @@ def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
 
 
 class _Loss(NamedTuple):
-    """The loss of one broker that takes most from clients, None if no loss takes anything."""
+    """The broker whose loss takes most from clients, None if no loss takes anything."""
 
     broker: BrokerId | None
     affected: int  # partitions that were not affected before
@@ -242,7 +242,7 @@ def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
     for name, topic in now.topics.items():
         enough = judge.most_needed(None if topic.row is None else topic.row.min_insync_replicas)
         for row in topic.partitions.values():
-            if len(row.isr) > enough or row.deleting or _state(row) in AFFECTED[:2]:
+            if len(row.isr) > enough or row.deleting or state_of_partition(row) in AFFECTED[:2]:
                 continue
             alike = _alike(judge, row, topic.row)
             for broker in alike.isr:
@@ -265,13 +265,19 @@ def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
     return _Loss(worst, 0 if worst is None else newly[worst], () if worst is None else topics[worst])
 
 
-def _state(row: PartitionRow) -> PartitionState:
+def state_of_partition(row: PartitionRow) -> PartitionState:
+    """Return the state of the partition in its row."""
     return _STATES[row.problem]
+
+
+def states_in_words(rows: Iterable[PartitionRow]) -> str:
+    """Return how many of a topic's partitions are in trouble, empty if all are usable and in sync."""
+    return _says(Counter(map(state_of_partition, rows)))
 
 
 def _state_after_return(returned: Sequence[BrokerId]) -> _StateOf:
     def state_of(row: PartitionRow) -> PartitionState:
-        state = _state(row)
+        state = state_of_partition(row)
         if state in AFFECTED and is_restored(*needs_of(row), returned):
             return PartitionState.COMES_BACK
         is_whole = set(row.replicas).difference(row.isr) <= set(returned)
@@ -284,7 +290,7 @@ def _state_after_loss(judge: Judge, lost: BrokerId, topics: Mapping[str, TopicRo
     left = judge.live - {lost}
 
     def state_of(row: PartitionRow) -> PartitionState:
-        state = _state(row)
+        state = state_of_partition(row)
         if row.deleting or lost not in row.replicas or state in AFFECTED[:2]:
             return state
         fate = _alike(judge, row, topics[row.topic].row).after(left)

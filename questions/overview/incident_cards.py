@@ -23,6 +23,7 @@ from questions.check import Finding, finding_of
 from questions.clients.groups import Impact
 from questions.clients.teams import Teams
 from questions.cluster_rows import ClusterSnapshot
+from questions.known_brokers import host_of
 from questions.overview.partition_groups import PartitionGroup
 from questions.picture import Beginning, Picture
 from questions.state import Counts
@@ -33,7 +34,6 @@ _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
 _RETURNS_IN_A_CARD: Final = 6
 _LONGEST_NAME: Final = 48
-_ENDPOINT_SCHEME: Final = "://"
 _UP_TO_CONTROLLER: Final = frozenset(
     {Problem.LEADERLESS.value, Problem.ELECTION_DUE.value, Problem.NOT_YET_CREATED.value}
 )
@@ -59,11 +59,11 @@ class TopicEffect(msgspec.Struct, frozen=True):
     topic: str
     of: int
     offline: int
-    refusing: int  # acks=all
+    refusing: int  # partitions that reject acks=all
 
 
 class Return(msgspec.Struct, frozen=True):
-    """A broker to start, and the partitions that its return restores after the returns before it."""
+    """A broker to start, and the partitions that its return restores once the brokers before it are back."""
 
     broker: BrokerId
     restores: int
@@ -77,7 +77,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     group: str
     severity: Severity
     event: str
-    how: str  # the brokers left, empty if in several ways
+    how: str  # how the brokers left, empty if they left in several ways
     since: Beginning  # of the alert that gives the event
     brokers: tuple[BrokerId, ...]  # that are away
     effects: tuple[TopicEffect, ...]  # the most important topic first
@@ -85,7 +85,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     unusable: int  # partitions in all topics, those that reject acks=all among them
     under_replicated: int  # usable partitions that lack a replica
     returns: tuple[Return, ...]
-    keep_up: str  # which brokers must stay, and why
+    keep_up: str  # which brokers must stay up, and why
     alerts: tuple[Finding, ...]  # the worst first
     runbook: str
     silence: str | None
@@ -104,7 +104,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def troubles_of(groups: Iterable[PartitionGroup]) -> tuple[question.Trouble, ...]:
-    """Return the groups as the question about incidents takes them."""
+    """Return the groups as troubles, which `incidents_in` takes."""
     return tuple(map(_trouble, groups))
 
 
@@ -221,12 +221,9 @@ def _restored(groups: Sequence[Waiting]) -> str:
 
 def _command(broker: BrokerId, endpoints: Sequence[str], config: Presentation) -> str | None:
     """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
-    if not endpoints:
-        return None
-    host = endpoints[0].partition(_ENDPOINT_SCHEME)[2].rpartition(":")[0].strip("[]")
-    if not host:
-        return None
-    return config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
+    host = host_of(endpoints)
+    command = config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
+    return command if host else None
 
 
 def _keep_up(found: ClusterSnapshot) -> str:

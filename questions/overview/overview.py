@@ -24,6 +24,7 @@ from questions.clients.groups import NO_CLIENTS, Clients, troubled_in
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
+from questions.known_brokers import host_of
 from questions.lease import Lease
 from questions.memory import Memory
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
@@ -41,23 +42,34 @@ from questions.overview.recent import (
 )
 from questions.picture import Picture, Present, oldest
 from questions.state import ClusterState, State, counts_of, not_known, state_of
+from wording.facts import Departure
+from wording.times import age
 
 
 class BrokerCell(msgspec.Struct, frozen=True):
     """A broker in its rack."""
 
     broker: BrokerId
+    host: str  # empty if the broker never registered
+    release: str | None  # the oldest that registers as it does
     registered: bool
     inferred: bool  # it runs in KRaft mode, as ISRs and leaders show, so it is not registered
-    is_controller: bool  # and acts
-    since_ms: int | None  # that it is registered, or away; unset for one that never registered
+    is_controller: bool  # it is the acting controller
+    since_ms: int | None  # start of its registration or absence, None if it never registered
     leaders: int
     replicas: int
     in_incident: bool
 
+    def lasting(self, as_of_ms: int) -> str:
+        """Return whether the broker is up, and for how long."""
+        if self.since_ms is None:
+            return Departure.NEVER_REGISTERED.value
+        state = "up" if self.registered else "in KRaft mode (inferred)" if self.inferred else "down"
+        return f"{state} for {age(self.since_ms, as_of_ms)}"
+
 
 class Rack(msgspec.Struct, frozen=True):
-    """The brokers of a rack; without a name those that have none."""
+    """The brokers of a rack. The rack without a name has the brokers without a rack."""
 
     name: str | None
     brokers: tuple[BrokerCell, ...]
@@ -74,14 +86,14 @@ class Rack(msgspec.Struct, frozen=True):
 
 
 class WayToKRaft(msgspec.Struct, frozen=True):
-    """Where the migration is, what comes next, and whether one may still go back."""
+    """Phase of the migration, with its next step and whether it can still be rolled back."""
 
     phase: str
     since_ms: int
     next_step: str
     rollback_sentence: str
     missing_brokers: tuple[BrokerId, ...]  # with replicas, and neither registered nor in KRaft mode
-    quorum: str  # its own answer, or why it was not asked
+    quorum: str  # the quorum's own answer, or why it was not asked
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +118,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     agreement: float | None = None
     hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
     news: tuple[News, ...] = ()  # the newest first
-    migration: WayToKRaft | None = None  # while one is under way, or left something
+    migration: WayToKRaft | None = None  # while a migration is under way, or has left something
     lease: Lease | None = None  # of a restart
 
     @property
@@ -164,14 +176,14 @@ class Overviews:
         return msgspec.structs.replace(made, map=impact, strip=strip)
 
     def _asked(self, made: Overview, found: ClusterSnapshot, moment: Moment) -> Asked:
-        """Return what the map can show. Of a cluster whose state is not known, only the last known map is shown."""
+        """Return the request of the map. If the cluster's state is not known, only the last known map can be shown."""
         if made.state.state is State.UNKNOWN:
             return Asked()
         worst = made.incidents[0] if made.incidents else None
         returns = [each.broker for each in worst.returns if each.restores] if worst else []
         since_ms, kept = None if worst is None else worst.since.ms, self._memory.kept(found.cluster)
         is_kept = since_ms is not None and kept is not None and kept.since_ms < since_ms
-        # Only the map of that moment needs the topics.
+        # Only the map before the incident needs topics.
         topics = None if moment is Moment.BEFORE else ()
         before = self._memory.cluster(found.cluster, (since_ms or 0) - 1, topics) if is_kept else None
         header = found.picture(()).header
@@ -186,7 +198,7 @@ class Overviews:
         return KnownPast(found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms)
 
     def _topics(self, names: set[str], cluster: str, at_ms: int | None) -> Topics:
-        """Return these topics if there are any, and the internal ones, whose partitions coordinate groups."""
+        """Return the named topics, if any, with the internal ones, whose partitions coordinate groups."""
         found = self._memory.cluster(cluster, at_ms, names | INTERNAL_TOPICS) if names else None
         return {} if found is None else found.topics
 
@@ -306,6 +318,8 @@ def _racks(
     def cell(row: BrokerRow) -> BrokerCell:
         return BrokerCell(
             row.broker,
+            host_of(row.endpoints),
+            row.least_release,
             row.registered,
             row.inferred,
             acts and row.broker == gauges.controller,
@@ -320,7 +334,9 @@ def _racks(
     ]
     never_seen = sorted({broker for broker, count in gauges.replicas_by_broker.items() if count} - known)
     cells = tuple(
-        BrokerCell(broker, False, False, False, None, 0, gauges.replicas_by_broker[broker], broker in in_incident)
+        BrokerCell(
+            broker, "", None, False, False, False, None, 0, gauges.replicas_by_broker[broker], broker in in_incident
+        )
         for broker in never_seen
     )
     return (*racks, *([Rack(None, cells)] if cells else []))

@@ -39,7 +39,7 @@ class PartitionLine(msgspec.Struct, frozen=True):
     problem: str | None
     since_ms: int | None  # when the problem began
     reason: str | None
-    predicted_leader: BrokerId | None  # of the write that the controller has due, where it has one
+    predicted_leader: BrokerId | None  # leader in the controller's due write, if there is one
 
 
 class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +52,7 @@ class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
     lacking: int
     count: int
     of: int  # partitions of the topic
-    names: frozenset[str]  # of the oldest ones
+    names: frozenset[str]  # of the oldest partitions
 
 
 Topics = Mapping[str, TopicRows]
@@ -109,7 +109,7 @@ def needs_of(row: PartitionRow) -> tuple[tuple[BrokerId, ...], int]:
     if row.problem == Problem.NO_LIVE_REPLICA_AT_CREATION.value:
         return row.replicas, 1
     if row.problem == Problem.NO_LIVE_IN_SYNC_REPLICA.value and not (row.details and row.details.offline_dirs):
-        return row.isr, 1
+        return row.isr or row.replicas, 1
     return (), 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -16,16 +15,15 @@ from controller.contract.row import Row
 from questions.doubts import BLINDING
 from questions.past import Change
 from questions.state import State
-from wording.facts import Departure
+from wording.facts import Departure, without_zxid
 from wording.sentences import event_of
 
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
 STRIP_MS: Final = 15 * 60_000
 _NEWS_OF_A_PAGE: Final = 6
-_ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 _WORST_FIRST: Final = (State.AFFECTED, State.DEGRADED, State.UNKNOWN)
-# They inform while a broker is shut down or maintained, but partitions are offline or reject acks=all all the same.
+# These alerts only inform while a broker is shut down or maintained, but clients are affected all the same.
 _DEGRADE: Final = frozenset({kinds.PARTITIONS_OFFLINE.name, kinds.UNDER_MIN_ISR.name})
 _STATES: Final = {Severity.PAGE: State.AFFECTED, Severity.WARN: State.DEGRADED}
 
@@ -63,7 +61,7 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Change], at_ms: int) -> Strip:
-    """Return the last quarter of an hour, or the one around a moment before it. `rows` are changes of alerts."""
+    """Return the last quarter of an hour, or the quarter around an earlier moment. `rows` are changes of alerts."""
     begin_ms = strip_begin_ms(at_ms, past.now_ms)
     end_ms = begin_ms + STRIP_MS
     spans = [
@@ -177,6 +175,6 @@ def _news(change: Change) -> News | None:
         return News(row.time_ms, f"{row.alert} of {row.subject} ended", is_bad=False)
     was_open = isinstance(change.before, AlertRow) and change.before.state == "open"  # with another severity
     if isinstance(row, AlertRow) and row.state == "open" and not was_open:
-        clause = _ZXID.sub("", event_of(row.cause))
+        clause = without_zxid(event_of(row.cause))
         return News(row.time_ms, f"{row.alert} opened: {clause}", is_bad=True)
     return None

@@ -36,9 +36,9 @@ class Part(msgspec.Struct, kw_only=True):
     brokers: dict[BrokerId, BrokerTime] = {}
     alerts: list[AlertSpan] = []
     counted: list[tuple[Key, int]] = []
-    complete_from_ms: int = 0  # before it the rows have only the state that held then
-    unreadable: int = 0  # lines
-    notes: list[str] = []  # why this may not be all
+    complete_from_ms: int = 0  # earlier changes are lost, so the rows have only their result
+    unreadable: int = 0  # number of unreadable lines
+    notes: list[str] = []  # why the figures may be incomplete
     failed: bool = False  # unreadable, for the reason in the notes
 
 
@@ -76,7 +76,7 @@ class Account:
                 pass  # transitions and requests do not count
 
     def take_counts(self, context: Context, at: Record) -> None:
-        """Add the final counts, because the next heartbeat may be up to a second away."""
+        """Add the counts at the last record, which can be up to a second later than the last heartbeat."""
         stamp = (at.cluster, at.generation, at.seq, 0, at.zxid, at.observed_ms)
         self.take(gauges_row(context.header, stamp))
 
@@ -107,7 +107,7 @@ def added_up(parts: Iterable[Part]) -> Part:
     """Return the sum of a cluster's parts."""
     whole, counted = Part(), Counter[Key]()
     for part in parts:
-        if part.seen.newest_ms is not None:  # the heartbeats are in one part
+        if part.seen.newest_ms is not None:  # only one part has the heartbeats
             whole.seen = part.seen
         whole.topics.update(part.topics)
         whole.controllers.failovers.extend(part.controllers.failovers)

@@ -63,7 +63,7 @@ class BrokerFailures(msgspec.Struct, frozen=True, kw_only=True):
 
     broker: BrokerId
     crashes: int
-    shutdowns: int  # in order
+    shutdowns: int  # controlled shutdowns
     bounces: int  # back before it was missed
     unknown: int  # departures of which an older Kontrast did not write the kind
     away_minutes: float
@@ -98,7 +98,7 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerFailures, ...]  # the worst first
     alerts: tuple[AlertsOfKind, ...]  # the worst first
     unreadable_lines: int = 0
-    notes: tuple[str, ...] = ()  # why this may not be all
+    notes: tuple[str, ...] = ()  # why the figures may be incomplete
     failed: bool = False  # unreadable, for the reason in the notes
 
 

@@ -10,7 +10,7 @@ from questions.report.seen_time import Level, rise
 
 
 class Failover(msgspec.Struct, frozen=True, kw_only=True):
-    """Change of the controller, from a loss until the next one in /controller, None while there is none."""
+    """Change of the controller, from a loss until /controller has the next one. The end is None until then."""
 
     began_ms: int
     from_broker: BrokerId

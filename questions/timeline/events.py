@@ -27,8 +27,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     subject: str  # broker 3 | controller 3 | topic orders | orders-7 | 12 partitions
     says: str
     certainty: Certainty
-    time_ms: int  # of the first
-    last_ms: int  # of the last one, or the same
+    time_ms: int  # of the first change
+    last_ms: int  # of the last change
     zxid: Zxid
     partitions: tuple[str, ...] = ()
 
@@ -50,19 +50,19 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     says: str
     controller_epoch: ControllerEpoch | None = None  # of the controller that handles it
     certainty: Certainty = Certainty.SEEN
-    rule: str = ""  # of inference, that it rests on
+    rule: str = ""  # the rule of inference behind the event, empty if it was seen
     inferred_from: str = ""  # the write that shows it
     severity: Severity | None = None  # of an alert
     changes: tuple[Change, ...] = ()
 
     @property
     def size(self) -> int:
-        """Return the number of its changes."""
+        """Return the number of the event's changes."""
         return len(self.changes)
 
 
 def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -> tuple[Event, ...]:
-    """Return the events in these rows with their changes that are about the selection and in the window."""
+    """Return the events of these rows in the window, each with its changes that are about the selection."""
     events: list[_Event] = []
     by_key: dict[Hashable, _Event] = {}
     followed: set[str] = set()  # alerts with a beginning here, because their end no longer names partitions
@@ -87,7 +87,7 @@ def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -
 
 
 def _news(story: Sequence[Row]) -> Iterator[Happening]:
-    """Return the rows that report an event."""
+    """Yield the rows that report an event."""
     alerts: dict[str, AlertRow] = {}
     phase: tuple[str, int] | None = None
     for happening in happenings(story):
@@ -133,7 +133,7 @@ class _Event:
 
     @property
     def position(self) -> tuple[int, int, int]:
-        """Return its place in the order of the rows."""
+        """Return the event's place in the order of the rows."""
         return self._first.generation, self._first.seq, self._first.ordinal
 
     def take(self, happening: Happening) -> None:

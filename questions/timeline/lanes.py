@@ -17,8 +17,8 @@ from controller.contract.row import Row
 from questions.doubts import BLINDING
 from questions.picture import CONTROLLER_GROUP
 from questions.timeline.selection import Selection
-from wording.facts import Fact
-from wording.sentences import bracketed, counted
+from wording.facts import Fact, replicas_in_words
+from wording.sentences import counted, listed
 
 _MOST: Final = 30  # lanes per kind, because readers cannot follow more
 _WORDS_AND_NUMBERS: Final = re.compile(r"([^0-9]*)([0-9]*)")
@@ -30,7 +30,7 @@ CONTROLLER_LANE: Final = "controller"
 
 
 class Condition(Enum):
-    """How well something is, the best first; last that Kontrast could not see it."""
+    """Condition of a subject, the best first. The last one means that Kontrast could not see the subject."""
 
     WELL = "well"
     ABSENT = "not there yet, or being deleted"
@@ -61,12 +61,12 @@ class Lane(msgspec.Struct, frozen=True):
     spans: tuple[Span, ...]
 
     def lasted_ms(self, *conditions: Condition) -> int:
-        """Return how long it was in one of these conditions."""
+        """Return how long the subject was in one of these conditions, in milliseconds."""
         return sum(span.end_ms - span.begin_ms for span in self.spans if span.condition in conditions)
 
 
 class Lanes(msgspec.Struct, frozen=True):
-    """Lanes of a picture, and in words the subjects without one."""
+    """Lanes of a picture, and in words the subjects without a lane."""
 
     lanes: tuple[Lane, ...]
     left_out: tuple[str, ...]
@@ -105,7 +105,7 @@ def lanes_of(
 
 
 def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[str]]:
-    """Return the brokers' lanes, and words for the others. With `together`, many healthy ones share one."""
+    """Return the brokers' lanes, and words for brokers without one. With `together`, many healthy ones share a lane."""
     if not together or len(lanes) <= _MOST:
         shown, more = _worst(lanes, Condition.DOWN)
         return shown, [f"{counted(more, 'more broker')} with less time away"] if more else []
@@ -127,7 +127,7 @@ def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], i
 
 
 def _by_number(name: str) -> list[tuple[str, int]]:
-    """Key that sorts t2-3 before t10-1."""
+    """Return a key that sorts t2-3 before t10-1."""
     return [(word, int(digits or 0)) for word, digits in _WORDS_AND_NUMBERS.findall(name)]
 
 
@@ -218,9 +218,9 @@ def _partition_mark(row: PartitionRow) -> _Mark:
     if row.removed:
         return None
     led = f"leader {row.leader}" if row.leader != NO_LEADER else "no leader"
-    says = f"{led}, in sync {bracketed(row.isr)} of {bracketed(row.replicas)}"
-    moves = [f"adds {bracketed(row.adding_replicas)}"] if row.adding_replicas else []
-    moves += [f"removes {bracketed(row.removing_replicas)}"] if row.removing_replicas else []
+    says = f"{led}, {replicas_in_words(row.isr, row.replicas)}"
+    moves = [f"adds {listed(row.adding_replicas)}"] if row.adding_replicas else []
+    moves += [f"removes {listed(row.removing_replicas)}"] if row.removing_replicas else []
     moving = f"; a reassignment {' and '.join(moves)}" if moves else ""
     return _condition(row), led, f"{row.state}: {row.reason or says}{moving}"
 

@@ -32,7 +32,7 @@ class HistorySpan(msgspec.Struct, frozen=True):
 
 
 class Selection(msgspec.Struct, frozen=True, kw_only=True):
-    """Subjects of a timeline. Without names, all."""
+    """Subjects of a timeline. Without names, these are all subjects."""
 
     topics: frozenset[str] = frozenset()
     partitions: frozenset[TopicPartition] = frozenset()
@@ -63,15 +63,16 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         if isinstance(row, AlertRow):
             return self._is_alert_about(row)
         if isinstance(row, PartitionRow):
-            return self._names(row.topic, row.partition) or self._changes_replicas(row, before)
+            return self.names(row.topic, row.partition) or self._changes_replicas(row, before)
         return isinstance(row, Transition) and self._is_transition_about(row, before)
 
     def shows(self, row: PartitionRow) -> bool:
         """Return whether to draw the partition, because it or a broker that hosts it is named."""
         narrows = self.topics or self.partitions or self.brokers
-        return not narrows or self._names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
+        return not narrows or self.names(row.topic, row.partition) or not self.brokers.isdisjoint(row.replicas)
 
-    def _names(self, topic: str, partition: PartitionId) -> bool:
+    def names(self, topic: str, partition: PartitionId) -> bool:
+        """Return whether the partition or its topic is named."""
         return topic in self.topics or TopicPartition(topic, partition) in self.partitions
 
     def _is_transition_about(self, row: Transition, before: PartitionRow | None) -> bool:
@@ -82,10 +83,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
         if row.topic is None or row.partition is None:
             return row.topic in self.topics
         led = {row.leader, None if before is None else before.leader}
-        return self._names(row.topic, row.partition) or not self.brokers.isdisjoint(led)
+        return self.names(row.topic, row.partition) or not self.brokers.isdisjoint(led)
 
     def _changes_replicas(self, row: PartitionRow, before: PartitionRow | None) -> bool:
-        """Return whether a broker leads it, or is in sync or assigned in only one of the two rows."""
+        """Return whether a selected broker leads the partition, or is in sync or assigned in only one of both rows."""
         was = row if before is None else before
         changed = set(row.isr) ^ set(() if before is None else was.isr) | set(row.replicas) ^ set(was.replicas)
         return row.leader in self.brokers or not self.brokers.isdisjoint(changed)
@@ -102,10 +103,10 @@ class Selection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TimelineRows:
-    """The choice of the rows of timelines, which are transitions, metadata and alerts.
+    """Choice of the rows that timelines use, which are transitions, metadata and alerts.
 
-    Of transitions of replicas, the most frequent ones, it takes the first of each event, because only the cause is
-    shown. While KRaft leads, each heartbeat has a row of the migration, but only a phase's first row counts.
+    Transitions of replicas are the most frequent rows, so only the first of each event is taken, because only its cause
+    is shown. While KRaft leads, each heartbeat has a row of the migration, but only a phase's first row counts.
     """
 
     def __init__(self) -> None:

@@ -29,7 +29,7 @@ def timeline_of(
 ) -> Timeline | None:
     """Return the timeline of the picture's story, if it has rows about the selection.
 
-    `pictured` has more rows than the story, for the lanes. Without a selected topic, a lane is a topic.
+    `pictured` has the rows for the lanes if they are more than the story. Without a selection, a lane is then a topic.
     """
     story = picture.story or ()
     if not any(selection.is_about(row, None) for row in story):

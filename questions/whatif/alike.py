@@ -45,7 +45,7 @@ class Fate(NamedTuple):
 
 
 class Judge:
-    """What decides the fate of partitions beside themselves: live brokers and the brokers' settings."""
+    """Facts outside a partition that decide its fate: the live brokers and the brokers' settings."""
 
     def __init__(self, header: Header) -> None:
         self.live = frozenset(header.brokers)
@@ -60,7 +60,7 @@ class Judge:
         least_of_topic: int | None,
         unclean_of_topic: bool | None,
     ) -> Alike:
-        """Return what decides the fate of a led partition. The last two are None if the brokers' settings hold."""
+        """Return what decides the fate of a led partition. The last two are None if the brokers' own settings hold."""
         if offline_dirs or not self.live.issuperset(isr):
             isr = tuple(member for member in isr if member in self.live and member not in offline_dirs)
         needed = needed_in_sync(least_of_topic, leader, len(replicas), self._rules)

@@ -35,7 +35,7 @@ class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Consequences(msgspec.Struct, frozen=True):
-    """Partitions that changed, the worst first, and how many of the cluster's are how, before and after."""
+    """Partitions that changed, the worst first, and the counts of the whole cluster before and after."""
 
     changes: tuple[PartitionChange, ...]
     brokers: tuple[BrokerId, ...]
@@ -49,17 +49,17 @@ class Consequences(msgspec.Struct, frozen=True):
 
     @property
     def newly_offline(self) -> tuple[PartitionChange, ...]:
-        """Return partitions that can be used before and not after."""
+        """Return partitions that clients can use only before the change."""
         return tuple(each for each in self.changes if is_offline(each.problem) and not is_offline(each.problem_before))
 
     @property
     def newly_online(self) -> tuple[PartitionChange, ...]:
-        """Return partitions that cannot be used before and can afterwards."""
+        """Return partitions that clients can use only after the change."""
         return tuple(each for each in self.changes if is_offline(each.problem_before) and not is_offline(each.problem))
 
     @property
     def newly_unwritable(self) -> tuple[PartitionChange, ...]:
-        """Return partitions that accept acks=all before, and afterwards are led and refuse it."""
+        """Return partitions that accept acks=all only before the change, but have a leader after it."""
         least = Problem.UNDER_MIN_ISR.value
         return tuple(
             each
@@ -101,7 +101,7 @@ def consequences(before: Context, after: Context, touched: Iterable[TopicPartiti
 
 
 def _led_by(context: Context) -> dict[BrokerId, int]:
-    """Return how many partitions each live broker leads. The states of lost leaders may still name them."""
+    """Return how many partitions each live broker leads. A partition's state may still name a lost leader."""
     live, led = context.header.brokers, context.header.tally.gauges.led_by
     return {broker: count for broker, count in sorted(led.items()) if broker in live}
 

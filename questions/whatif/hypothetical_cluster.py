@@ -1,7 +1,7 @@
 """An imagined cluster: znodes change, and the writes of the controller and leaders follow.
 
-This module has no rules of its own. Each change is a record for `controller.step`. The due writes of the step return as
-written, until no write is due.
+This module has no rules of its own. Each change is a record for `controller.step`. Its due writes return as records of
+observed writes, until no write is due.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from controller.view.types import FOLLOWING, Broker, Context, Partition
 
 _REASSIGN: Final = "/admin/reassign_partitions"
 _BETWEEN_CHANGES_MS: Final = 1  # the imagined cluster does not wait, but it keeps the order in time
-_REASSIGNED_AT_ONCE: Final = 100  # each is an event, and each write looks through all that are under way
-# Versions of znodes that were never seen. Others would show a newer release with other rules.
+_REASSIGNED_AT_ONCE: Final = 100  # each is an event, and each write looks through all events under way
+# Versions for znodes that were never seen, because higher ones would mean a newer release with other rules.
 _ANY_BROKER_VERSION: Final = 5
 _ANY_TOPIC_VERSION: Final = 3
 _ROUNDS: Final = 1_000  # chains of writes are much shorter, and a longer one has no end
@@ -48,7 +48,7 @@ class _DueWrite(NamedTuple):
 
 
 class HypotheticalCluster:
-    """A cluster whose brokers leave and return and whose partitions move. The original context stays.
+    """A cluster whose brokers leave and return and whose partitions move. The original context does not change.
 
     The controller's due writes come first. Each change is played to its end: all writes of the controller, and those of
     leaders whose followers caught up. `touched` are the partitions with changed rows. Raise NoControllerError.
@@ -111,8 +111,9 @@ class HypotheticalCluster:
     def reassign(self, targets: dict[TopicPartition, tuple[BrokerId, ...]]) -> None:
         """Request a reassignment and play it as far as the live brokers allow, after all lagging replicas caught up.
 
-        Partitions that surely complete are requested in parts, and the others at once after them. A controller takes
-        the next part only after the last one. The end of a partition does not depend on the others.
+        Partitions that surely complete are requested in parts, because a controller takes the next part only after the
+        last one is complete. All other partitions follow at once. The order does not matter, because the end of a
+        partition does not depend on other partitions.
         """
         self._catch_up(self._lagging())
         done = [tp for tp, to in targets.items() if self._can_finish(tp, to)]
@@ -221,7 +222,7 @@ class HypotheticalCluster:
     def _catch_up(self, lagging: Collection[TopicPartition] = ()) -> None:
         """Let the leaders of these and of touched partitions add every live replica to the ISR.
 
-        The controller answers, until no change follows.
+        The controller's writes in answer follow, until nothing changes.
         """
         for _ in range(_ROUNDS):
             candidates = sorted(self.touched.union(lagging))

@@ -33,7 +33,7 @@ class TopicChanges(msgspec.Struct, frozen=True, kw_only=True):
     topic: str
     offline_before: int
     offline: int
-    refusing_before: int  # acks=all
+    refusing_before: int  # partitions that rejected acks=all
     refusing: int
     unclean: int  # partitions that may lose records
     moved: int  # partitions with a new leader

@@ -28,7 +28,7 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
     leaders_moved: int
     topics: tuple[str, ...] = ()  # that would have partitions offline or unwritable, as many as are named
     more_topics: int = 0
-    most_leaders: int = 0  # of any broker afterwards
+    most_leaders: int = 0  # leaders of the broker with the most, afterwards
 
     @property
     def is_harmless(self) -> bool:

@@ -1,4 +1,4 @@
-"""Effect of a completed reassignment of many partitions on clients, from playing one of each kind."""
+"""Effect of a completed reassignment of many partitions on clients, found by playing one partition of each kind."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def check_reassignment(context: Context, targets: Targets) -> Taken:
 
 
 def _kind(context: Context, rules: CountingRules, tp: TopicPartition, target: tuple[BrokerId, ...]) -> object:
-    """Return a key of partitions with equal ends. Neither the controller nor a leader depends on brokers' ids.
+    """Return a key of partitions with equal ends, because neither the controller nor a leader depends on brokers' ids.
 
     A partition with a due write or a failed log directory is a kind of its own.
     """

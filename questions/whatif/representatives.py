@@ -1,4 +1,4 @@
-"""One partition for all equal ones. A change of brokers affects each of them alike."""
+"""One partition stands for all equal ones, because a change of brokers affects them alike."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _in_topic(context: Context, tp: TopicPartition) -> InTopic:
 
 
 def represent(context: Context, targets: Sequence[Targets], *, brokers_change: bool = True) -> Representatives:
-    """Return one partition of each kind. Reassigned ones are equal only with equal new replicas.
+    """Return one partition of each kind. Reassigned partitions are equal only with equal new replicas.
 
     If the controller has work in progress, every partition is a kind of its own. While all brokers stay, topics outside
     the reassignment keep all their partitions.

@@ -8,8 +8,11 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
 from controller.view.types import Context
+from questions.picture import Picture
 from questions.whatif.alike import Alike, Group, partitions_alike
 from questions.whatif.consequences import place_of
 from questions.whatif.hypothetical_cluster import at_rest
@@ -30,6 +33,7 @@ class Obstacle(msgspec.Struct, frozen=True):
 class RollingOrder(msgspec.Struct, frozen=True):
     """Batches of brokers, to be restarted one batch after the other once all replicas are in sync again."""
 
+    cluster: str
     batches: tuple[tuple[BrokerId, ...], ...]
     obstacles: tuple[Obstacle, ...]
     failing_starts: tuple[str, ...] = ()  # sentences about brokers that would not start again
@@ -38,7 +42,7 @@ class RollingOrder(msgspec.Struct, frozen=True):
 def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:
     """Return few batches by a greedy choice, racks together, the controller last. `at_once` limits a batch.
 
-    Partitions that cannot spare any broker are obstacles. They do not keep the others' brokers from a batch. Raise
+    Partitions that cannot spare any broker are obstacles, but do not keep their brokers out of a batch. Raise
     NoControllerError.
     """
     context = at_rest(context)
@@ -60,14 +64,20 @@ def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrd
             taken.append(Counter())
         batches[at].append(broker)
         taken[at].update(hosted[broker])
-    return RollingOrder(tuple(tuple(sorted(batch)) for batch in batches), _obstacles(alike, context))
+    found = tuple(tuple(sorted(batch)) for batch in batches)
+    return RollingOrder(context.header.cluster, found, _obstacles(alike, context))
+
+
+def failing_starts(picture: Picture) -> tuple[AlertRow, ...]:
+    """Return the alerts on brokers that would fail at their next start. An alert without brokers concerns all."""
+    return tuple(row for row in picture.alerts if row.alert == kinds.START_WILL_FAIL.name)
 
 
 def _first_that_fits(
     hosted: list[Alike], batches: list[list[BrokerId]], taken: list[Counter[Alike]], at_once: int | None, *, alone: bool
 ) -> int:
     if alone:
-        return len(batches)  # each batch may wait for elections, and the last failover is then the only one
+        return len(batches)  # as the last batch, so that the cluster has only one failover
     for at, used in enumerate(taken):
         is_full = at_once is not None and len(batches[at]) >= at_once
         if not is_full and all(used[each] < _spare(each) for each in hosted):

@@ -40,7 +40,7 @@ class Step(NamedTuple):
         if self.change is Change.REASSIGN:
             return f"{counted(len(self.targets), 'partition')} reassigned"
         verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down cleanly", Change.RESTORE: "back"}[self.change]
-        return f"{plural(len(self.brokers), 'broker', 'brokers')} {', '.join(map(str, self.brokers))} {verb}"
+        return f"{listed(self.brokers)} {verb}"
 
 
 class StepOutcome(msgspec.Struct, frozen=True):
@@ -116,20 +116,20 @@ def _apply(cluster: HypotheticalCluster, step: Step) -> None:
 def _refuse_unknown_brokers(context: Context, step: Step) -> None:
     registered = context.header.brokers.keys()
     if step.change in (Change.CRASH, Change.SHUT_DOWN):
-        _refuse(set(step.brokers) - registered, "not registered, so it cannot be lost")
+        _refuse(set(step.brokers) - registered, "not registered, and only a registered broker can be lost")
     elif step.change is Change.RESTORE:
         refuse_unknown(context, step.brokers)
-        _refuse(set(step.brokers) & registered, "registered already, so it cannot return")
+        _refuse(set(step.brokers) & registered, "registered already, and only an absent broker can return")
     for tp, to in step.targets.items():
         partition = context.topics.partition(tp)
         # Kafka refuses a new replica on a broker that is not live (`KafkaController.validateReplicas`, 3.9).
         added = set(to).difference(partition.replicas if partition is not None else ())
-        _refuse(added - registered, f"not registered, so it cannot get a replica of {tp}")
+        _refuse(added - registered, f"not registered, and only a registered broker can get a replica of {tp}")
 
 
 def _refuse(brokers: Collection[BrokerId], why: str) -> None:
     if brokers:
-        raise UnknownBrokersError(f"broker {', '.join(map(str, sorted(brokers)))} is {why}")
+        raise UnknownBrokersError(f"{listed(brokers, 'is')} {why}")
 
 
 def _refuse_unknown_partitions(context: Context, step: Step) -> None:

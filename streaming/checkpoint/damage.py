@@ -1,6 +1,6 @@
-"""Find which file of a checkpoint is damaged or missing, when Spark fails over it.
+"""Find the damaged or missing file of a checkpoint over which Spark fails.
 
-Spark's own sentence is often that of whatever stumbled first, up to a NullPointerException without a word.
+Spark's own sentence often comes from the code that stumbled first, and may be a NullPointerException without a text.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from streaming.checkpoint.place import HadoopPath, Place
 from streaming.errors import StreamError
 from streaming.spark.failure import first_line, is_of_java, messages
 
-# Spark 4.2's error conditions that a file of the checkpoint is behind.
+# Spark 4.2's error conditions that a damaged file of the checkpoint can cause.
 _CONDITIONS: Final = re.compile(
     r"\[(CANNOT_LOAD_STATE_STORE|STREAMING_CHECKPOINT_|STREAMING_STATEFUL_OPERATOR_MISSING_STATE_DIRECTORY|STDS_"
     r"|STATE_STORE_|MALFORMED_LOG_FILE|CONCURRENT_STREAM_LOG_UPDATE)"
 )
-_SNAPSHOT_FILES = "metadata"  # of a .zip, the names of its files in SSTs/
+_SNAPSHOT_FILES = "metadata"  # the entry of a .zip with the names of its files in SSTs/
 _JSON = JsonDecoder(object)
 # Errors of zipfile for arbitrary bytes, and of missing entries.
 _UNREADABLE: Final = (
@@ -59,7 +59,7 @@ def _damage(spark_directory: Place) -> Iterator[str]:
     there = numbered(offsets)
     for number in sorted(set(range(there[0], there[-1])) - set(there)) if there else ():
         yield f"{offsets / str(number)} is missing"
-    if isinstance(spark_directory, HadoopPath):  # which verifies its own checksums
+    if isinstance(spark_directory, HadoopPath):  # because a file system of Hadoop verifies its own checksums
         return
     for checksums in sorted(spark_directory.rglob(".*.crc")):
         path = checksums.with_name(checksums.name[1 : -len(".crc")])
@@ -76,7 +76,7 @@ def _damage(spark_directory: Place) -> Iterator[str]:
 
 
 def _without_checksums(spark_directory: Path) -> Iterator[str]:
-    """Return files without checksums beside files that have some. Their content cannot be verified."""
+    """Return a sentence for each file without checksums beside files with checksums, because it cannot be verified."""
     names = {path for path in spark_directory.rglob("*") if path.is_file()}
     files = sorted(path for path in names if not path.name.startswith("."))
     lacking = [path for path in files if checksum_file(path) not in names]

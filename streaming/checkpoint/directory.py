@@ -45,7 +45,7 @@ Settings = Mapping[str, int | str]
 class Checkpoint:
     """A checkpoint directory that this job holds until it closes it. Raise StreamError.
 
-    Kontrast rejects a directory that is neither empty nor a checkpoint, before it writes into it.
+    Kontrast rejects a directory that is neither empty nor a checkpoint, before anything is written into it.
     """
 
     def __init__(self, directory: Place, *, lock_wait_seconds: float = LOCK_WAIT_SECONDS) -> None:
@@ -60,7 +60,7 @@ class Checkpoint:
 
     @property
     def spark_directory(self) -> Place:
-        """Return the directory for Spark's offsets, commits and state. Each rebuild uses a new one."""
+        """Return the directory for Spark's offsets, commits and state. Each rebuild uses a new directory."""
         rebuilds = number(self.directory, {REBUILDS: 0, **(self.settings() or {})}, REBUILDS)
         return self.directory / (f"{_SPARK}-{rebuilds}" if rebuilds else _SPARK)
 
@@ -91,7 +91,7 @@ class Checkpoint:
             raise StreamError(f"checkpoint {self.directory} cannot be written: {error.strerror}") from error
 
     def close(self) -> None:
-        """Let the next job in."""
+        """Release the checkpoint for the next job."""
         # Unlock explicitly. The Java process holds a duplicate, so that a job with a killed Python side keeps the
         # checkpoint until its Java side is gone too.
         if self._lock is not None:
@@ -143,7 +143,7 @@ def damaged_settings(directory: Place, why: str) -> StreamError:
 
 
 def require(directory: Place, stored: Settings, wanted: Settings) -> None:
-    """Raise StreamError, naming both values, where other settings are stored than are wanted."""
+    """Raise StreamError with both values if a stored setting differs from the wanted setting."""
     for name, value in wanted.items():
         if stored.get(name) != value:
             same = "Run the Kontrast that wrote it" if name == STATE_FORMAT else "Give that value again"
@@ -163,7 +163,7 @@ def _create(directory: Place) -> None:
         names = {path.name for path in directory.glob("*") if not _DRAFTS_OF_SPARK.fullmatch(path.name)}
     except OSError as error:
         raise StreamError(f"checkpoint {directory} cannot be used: {error.strerror}") from error
-    # Without its settings it is known by its lock or its epoch.
+    # A checkpoint without settings is recognised by its lock or its epoch.
     is_known = not own.isdisjoint(names)
     foreign = {name for name in names - own if not is_known or not _SPARKS.fullmatch(name)}
     if _SETTINGS_FILE not in names and foreign:

@@ -1,6 +1,6 @@
-"""Fence that keeps a zombie driver from writing after another one has started.
+"""Fence that keeps a zombie driver from writing after another driver has started.
 
-The locks of checkpoint and journals end with a machine that a network file system gives up. That machine may come back.
+If a network file system gives up a machine, its locks on checkpoint and journals end, but the machine may come back.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ EPOCH_FILE = "kontrast.epoch"
 class Fence:
     """The epoch of this driver in directories that one driver at a time may write. Raise StreamError.
 
-    An epoch is a name without order: an older checkpoint, restored from a backup, may hold an older one.
+    An epoch is a name without order, because a checkpoint that was restored from a backup may hold an older epoch.
     """
 
     def __init__(self, directories: Sequence[Place]) -> None:

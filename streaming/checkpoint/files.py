@@ -25,7 +25,7 @@ _VERSION = "v"  # how Spark begins a file of a log
 _LOGS = ("offsets", "commits")
 _NO_OFFSET = "-"
 _CHECKSUMS = b"crc\0"  # how Hadoop begins a file of checksums
-_CHECKSUMS_HEADER = Struct(">4xI")  # behind it how many bytes each sum is of
+_CHECKSUMS_HEADER = Struct(">4xI")  # the mark, then the number of bytes that each sum covers
 # Hadoop allocates memory for one chunk, 512 bytes by default. A flipped bit in the size would exhaust Java's memory.
 _LARGEST_CHUNK_BYTES = 1024**2
 _ANYTHING = JsonDecoder(object)
@@ -39,9 +39,9 @@ _JOURNAL_OFFSET = JsonDecoder(_JournalOffset)
 
 
 class CheckpointFiles:
-    """The files below a checkpoint's directory, and those that are on disk in their current form.
+    """Files below a checkpoint's directory, with a memory of those that are on disk in their current form.
 
-    A file system of Hadoop keeps a file, in as many copies as it is set to, as soon as Spark has closed the file.
+    A file system of Hadoop stores a file as soon as Spark has closed it, in as many copies as it is set up for.
     """
 
     def __init__(self, directory: Place) -> None:
@@ -51,7 +51,7 @@ class CheckpointFiles:
     def force(self) -> None:
         """Force all files to disk. Raise StreamError.
 
-        When a batch's rows are written, its offsets, the state after it and the commit of the one before exist.
+        When a batch's rows are written, its offsets, the state after it and the commit of the previous batch exist.
         """
         if isinstance(self._directory, HadoopPath):
             return
@@ -66,7 +66,7 @@ class CheckpointFiles:
         has_new = False
         with os.scandir(directory) as entries:
             for entry in entries:
-                with contextlib.suppress(FileNotFoundError):  # Spark tidies up meanwhile
+                with contextlib.suppress(FileNotFoundError):  # Spark may remove old files meanwhile
                     status = entry.stat(follow_symlinks=False)
                     is_directory = entry.is_dir(follow_symlinks=False)
                     seen = (status.st_ino, 0, 0) if is_directory else _identity(status)
@@ -144,12 +144,12 @@ def agrees_with_checksum(path: Place) -> bool:
 
 
 def checksum_file(path: Place) -> Place:
-    """Return the file in which Hadoop keeps the checksums of another."""
+    """Return the file in which Hadoop keeps the checksums of this file."""
     return path.with_name(f".{path.name}.crc")
 
 
 def _has_header(sums: bytes) -> bool:
-    """Return whether it begins like a file of checksums. Otherwise Hadoop reads the other file without checksums."""
+    """Return whether these bytes begin a file of checksums. Otherwise Hadoop reads the checked file without them."""
     return sums.startswith(_CHECKSUMS) and len(sums) >= _CHECKSUMS_HEADER.size
 
 
@@ -180,7 +180,7 @@ def source_of(spark_directory: Place, batch: int) -> bytes:
 
 
 def end_of_source(spark_directory: Place, batch: int) -> int:
-    """Return the journal's offset at which a planned batch ends, 0 before the first one. Raise OSError."""
+    """Return the journal's offset at which a planned batch ends, 0 before the first batch. Raise OSError."""
     if batch < 0:
         return 0
     *_, offset = (spark_directory / "offsets" / str(batch)).read_bytes().strip().split(b"\n")
@@ -205,7 +205,7 @@ def _is_whole(path: Place) -> bool:
 
 
 def is_json(line: bytes) -> bool:
-    """Return whether it is JSON, or Spark's placeholder for a missing offset."""
+    """Return whether the line is JSON, or Spark's placeholder for a missing offset."""
     try:
         _ANYTHING.decode(line)
     except UndecodableError:

@@ -45,7 +45,7 @@ class HadoopPath:
         return self._uri.rpartition("/")[2]
 
     def with_name(self, name: str) -> HadoopPath:
-        """Return the path of another name in the same directory."""
+        """Return the path of this name in the same directory."""
         return HadoopPath(self._manager, self._session, f"{self._uri.rpartition('/')[0]}/{name}")
 
     def exists(self) -> bool:
@@ -54,7 +54,7 @@ class HadoopPath:
             return bool(self._manager.exists(self._path))
 
     def glob(self, pattern: str) -> Iterator[HadoopPath]:
-        """Yield the entries of a directory whose names match. A missing directory has none."""
+        """Yield the entries of a directory whose names match. A missing directory has no entries."""
         try:
             with self._os_errors():
                 found = [str(status.getPath().getName()) for status in self._manager.list(self._path)]
@@ -69,7 +69,7 @@ class HadoopPath:
             return bytes(java._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
 
     def replace_content(self, content: bytes) -> None:
-        """Write a file all at once, in place of an earlier one."""
+        """Write a file all at once, in place of an earlier file."""
         with self._os_errors():
             stream = self._manager.createAtomic(self._path, True)  # noqa: FBT003 (Java has no names)
             stream.write(bytearray(content))
@@ -120,7 +120,7 @@ Place: TypeAlias = Path | HadoopPath
 
 
 def replace_content(path: Place, content: bytes) -> None:
-    """Write a file all at once, in place of an earlier one. Raise OSError."""
+    """Write a file all at once, in place of an earlier file. Raise OSError."""
     if isinstance(path, HadoopPath):
         path.replace_content(content)
         return

@@ -1,4 +1,4 @@
-"""Settings of a job that are fixed under its checkpoint, and the changes after which it begins again."""
+"""Settings of a job that are fixed under its checkpoint, and the changes after which the checkpoint begins again."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def settings_of(config: StreamConfig) -> Settings:
 def why_begin_again(place: Place, config: StreamConfig, stored: Settings) -> str | None:
     """Return the reason for a rebuild, if there is one. Raise StreamError if other settings differ.
 
-    The state cannot move to another number of shuffle partitions, and an older one cannot be read.
+    The state cannot move to another number of shuffle partitions, and state of an older format cannot be read.
     """
     wanted, reason = {**settings_of(config)}, None
     partitions, version = stored.get(SHUFFLE_PARTITIONS), stored.get(STATE_FORMAT)

@@ -14,7 +14,7 @@ from streaming.checkpoint.place import Place, replace_content
 
 
 class _Counted(msgspec.Struct, frozen=True):
-    """Content of the file: the starts of one of Spark's directories since its newest finished batch."""
+    """Content of the file, with the starts of one of Spark's directories since its newest finished batch."""
 
     directory: str
     finished: int
@@ -26,16 +26,16 @@ _COUNTED = JsonDecoder(_Counted)
 
 @dataclass(frozen=True, slots=True)
 class FruitlessStarts:
-    """How many earlier starts finished no batch, and the newest batch that was finished before them (-1: none)."""
+    """Number of earlier starts that finished no batch, and the newest batch finished before these (-1 without one)."""
 
     count: int = 0
     finished: int = -1
 
 
 def fruitless_starts(directory: Place, spark_directory: Place) -> FruitlessStarts:
-    """Count this start of a checkpoint, and return the ones before it since the newest finished batch.
+    """Count this start of a checkpoint, and return the earlier starts since the newest finished batch.
 
-    A file that cannot be read or written counts as none, because the job itself fails at the same disk.
+    A file that cannot be read or written counts no start, because the job itself fails at the same disk.
     """
     finished = max(numbered(spark_directory / "commits"), default=-1)
     earlier = 0

@@ -27,7 +27,7 @@ from streaming.scratch import scratch_directory
 
 LOCK_FILE = Path(__file__).with_name("artifacts.lock")
 SHORT_LIFE = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # compile quickly rather than well
-# Spark in one process needs no other address. Without it Spark asks for this host's own name, which may not resolve.
+# Spark in one process needs no other address. By default Spark asks for this host's name, which may not resolve.
 LOOPBACK = "127.0.0.1"
 _FETCH_SECONDS = 600
 _ATTEMPTS = 2
@@ -50,7 +50,7 @@ class MavenRequest(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SparkRequest:
-    """Packages by Spark's Ivy, without the excluded ones and without Spark's own, such as Scala's library."""
+    """Packages by Spark's Ivy, without the excluded packages and Spark's own, such as Scala's library."""
 
     packages: tuple[str, ...]
     excluded: tuple[str, ...] = ()
@@ -120,7 +120,7 @@ Lock = Mapping[str, Mapping[str, str]]  # set → file name → sha256
 def jars(
     artifact_set: ArtifactSet, *, lock_file: Path | None = None, report: Callable[[str], None] = lambda _: None
 ) -> tuple[Path, ...]:
-    """Return the set's jars. Fetch them and call `report` if the cache has a missing or damaged one.
+    """Return the set's jars. If a jar in the cache is missing or damaged, call `report` and fetch the set.
 
     Raise ArtifactError.
     """
@@ -151,7 +151,7 @@ def missing_jars(artifact_set: ArtifactSet, *, lock_file: Path | None = None) ->
 
 
 def cache_directory() -> Path:
-    """`$KONTRAST_CACHE`, else `$XDG_CACHE_HOME/kontrast`, else `~/.cache/kontrast`."""
+    """Return `$KONTRAST_CACHE`, else `$XDG_CACHE_HOME/kontrast`, else `~/.cache/kontrast`."""
     own = os.environ.get("KONTRAST_CACHE")
     if own:
         return Path(own).absolute()
@@ -222,7 +222,7 @@ def _only_one_at_a_time(directory: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
-    """Provide the set's jars in a directory on the cache's file system that ends with the block."""
+    """Provide the set's jars in a temporary directory on the cache's file system, until the block ends."""
     parent.mkdir(parents=True, exist_ok=True)
     with scratch_directory(parent) as scratch:
         fetched: list[Path] = []
@@ -249,7 +249,7 @@ def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
 
 
 def _run(command: Sequence[str]) -> tuple[int, str]:
-    find_java()  # spark-submit looks in the same places, but fails with less of a sentence
+    find_java()  # spark-submit looks in the same places, but its own error is less clear
     environment = {
         **os.environ,
         "SPARK_HOME": str(spark_home()),

@@ -1,7 +1,7 @@
 """Find, write and remove archives of loaded Java classes, which halve the start of a program.
 
 Java checks whether an archive fits its version, the jars and their times, and ignores it otherwise. The digest in its
-name shows whether it is whole. `streaming.spark_class_archive` makes Spark's.
+name shows whether it is whole. `streaming.spark_class_archive` makes the archive of Spark's classes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def spark_jars() -> list[Path]:
 
 
 def archive_options(class_path: Sequence[Path]) -> tuple[str, ...]:
-    """Return Java's options for the archive of this class path, empty without one."""
+    """Return Java's options for the archive of this class path, empty without an archive."""
     remove_unusable()
     archive = find_archive(class_path)
     return () if archive is None else (f"-XX:SharedArchiveFile={archive}",)
@@ -45,8 +45,8 @@ def find_archive(class_path: Sequence[Path]) -> Path | None:
         stated = archive.stem.partition("-")[2]
         if len(stated) != _DIGEST_CHARACTERS:
             continue
-        with suppress(OSError):  # another start may remove it now
-            if _digest(archive) == stated:  # of one that is cut off or changed, Java might crash
+        with suppress(OSError):  # another start may remove the archive now
+            if _digest(archive) == stated:  # a cut or changed archive might crash Java
                 return archive
             _LOG.warning("%s is damaged and not used. Starts take seconds longer until `make install`", archive)
     return None

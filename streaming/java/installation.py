@@ -1,7 +1,7 @@
 """Find the Java that Spark and the embedded servers run on, and a directory for its native libraries.
 
-Libraries such as RocksDB's cannot be loaded from a mount with noexec. Docker and Compose mount a tmpfs so, and hardened
-hosts mount /tmp so.
+Libraries such as RocksDB's cannot be loaded from a mount with noexec. Docker and Compose mount a tmpfs with
+noexec, and hardened hosts mount /tmp with noexec.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OLDEST_JAVA = 17
 
 
 class JavaError(StreamError):
-    """No usable Java. The sentence names the one found and the one to install."""
+    """No usable Java. The sentence names the Java found and the Java to install."""
 
 
 def find_java() -> Path:

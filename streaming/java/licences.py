@@ -22,7 +22,7 @@ _MAY_BE_LINKED = re.compile(r"classpath|\bCP?E\b", re.IGNORECASE)
 
 
 class LicenceError(StreamError):
-    """A jar that Kontrast may not ship, or a damaged record. The sentence names it."""
+    """A jar that Kontrast may not ship, or a damaged record. The sentence names the jar or the line."""
 
 
 class Licensed(NamedTuple):

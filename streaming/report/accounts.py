@@ -43,7 +43,7 @@ class PartsOfLines:
     """Function that returns the parts of clusters from their lines, which come by cluster and subject, in order."""
 
     config: ReportConfig
-    complete_from_ms: int  # before it the outputs have only the current state
+    complete_from_ms: int  # before this time the outputs have only rows that compaction kept
 
     def __call__(self, batches: Batches) -> Batches:
         """Return the parts, in Spark's form."""

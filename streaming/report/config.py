@@ -12,7 +12,7 @@ from transport.address import Address
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperFiles:
-    """Directories of ZooKeeper servers by cluster: a dataDir each, and a dataLogDir if it is separate."""
+    """Directories of ZooKeeper servers by cluster, with a dataDir each, and a dataLogDir if it is separate."""
 
     directories: Mapping[str, tuple[Path, ...]]
     chroot: str

@@ -1,4 +1,4 @@
-"""The batch job: lines by cluster and subject, an account of each, and their sum as the report of each cluster.
+"""The batch job, which makes an account for each cluster and subject, and adds them up to a report for each cluster.
 
 Only reports return to the driver. More executors handle more clusters, and more subjects of a cluster, at a time.
 """
@@ -40,7 +40,7 @@ from transport.topics import output_topic
 
 logger = logging.getLogger("kontrast.reports")
 
-_PARTS_A_CORE: Final = 3  # so that an executor with less work takes over work of a busy one
+_PARTS_A_CORE: Final = 3  # so that an executor with less work takes over work of a busy executor
 _ORDER: Final = ("cluster", "subject", "generation", "seq", "ordinal", "place")
 _FIRST_LINES_BYTES: Final = 64 * 1024
 
@@ -57,7 +57,7 @@ class SparkResources:
 
 
 def run(config: ReportConfig, stop: threading.Event) -> tuple[ClusterReport, ...]:
-    """Return the reports by name of the cluster, "" for lines without a cluster. Raise StreamError."""
+    """Return the reports in the order of clusters' names, "" for lines without a cluster. Raise StreamError."""
     kafka = isinstance(config.source, KafkaAddress)
     if isinstance(config.source, KafkaAddress):
         wait_for_kafka(config.source, config.resources.connect_timeout_seconds, stop)
@@ -95,7 +95,7 @@ def _parts(session: SparkSession, config: ReportConfig, at_once: int) -> DataFra
 
 
 def _lines(session: SparkSession, source: Address) -> tuple[DataFrame, int]:
-    """Return the lines of the source, and from when on they are complete."""
+    """Return the lines of the source, and the time from which on they are complete."""
     if isinstance(source, JournalAddress):
         return _of_journals(session, source)
     topics = _topics(source)
@@ -106,7 +106,7 @@ def _lines(session: SparkSession, source: Address) -> tuple[DataFrame, int]:
 
 
 def _topics(address: KafkaAddress) -> dict[str, str]:
-    """Return the topics to read with their outputs, the changes without one, or the existing outputs."""
+    """Return the topics to read with their outputs. The stream of changes has an empty output."""
     outputs = {output_topic(address, output): output for output in OUTPUTS}
     for reader, topics in ((open_changes(address), {address.topic: ""}), (open_outputs(address, OUTPUTS), outputs)):
         try:
@@ -157,9 +157,9 @@ def _of_journals(session: SparkSession, source: JournalAddress) -> tuple[DataFra
 
 
 def _complete_from_ms(parts: list[JournalPart]) -> int:
-    """Return from when on these parts of a journal have all rows: after the first row's moment, of which some may lack.
+    """Return the time from which on these parts of a journal have all rows, just after the first row's moment.
 
-    Without a row the journal is incomplete.
+    Other rows of that moment may be missing. Without a row the journal is incomplete.
     """
     for part in parts:
         for line in read_journal(Path(part.directory), part.begin, _FIRST_LINES_BYTES).lines:

@@ -1,4 +1,4 @@
-"""Lines of Kontrast on their way to their account. Runs in Spark's executors.
+"""Lines of Kontrast on their way to an account, in Spark's executors.
 
 A line goes to its cluster, and a row also to its subject. Topics of a large cluster are spread over enough parts to
 keep several executors busy. All other subjects of a cluster share a part.
@@ -21,7 +21,7 @@ from transport.journal import read_journal
 Batches = Iterator[pa.RecordBatch]
 
 OUTPUTS: Final = ("metadata", "alerts", "gauges")
-UNROUTED: Final = ""  # the cluster of lines without one
+UNROUTED: Final = ""  # the cluster of lines that name no cluster
 SCHEMA: Final = (
     "cluster string, subject string, generation bigint, seq bigint, ordinal bigint, place bigint, "
     "output string, piece bigint, time_ms bigint, value binary"
@@ -43,7 +43,7 @@ class JournalPart(NamedTuple):
 
 
 class Routed(NamedTuple):
-    """A line with its way: `place` is where it stands in its journal or topic, `piece` counts the holes before it."""
+    """A line with its destination. `place` is its position in its journal or topic, `piece` the holes before it."""
 
     cluster: str
     subject: str
@@ -100,7 +100,7 @@ class RouteOfTopics:
                 # A partition is read by one task, in order. Compaction leaves holes in its offsets.
                 piece += before is not None and before + 1 != offset
                 before = offset
-                if value is not None:  # otherwise a tombstone, which the row before it has announced
+                if value is not None:  # otherwise a tombstone, whose removal an earlier row has announced
                     yield from _routed(value, self.outputs[topic], offset, piece)
 
 
@@ -156,7 +156,7 @@ def _as_arrow(lines: Iterable[Routed]) -> Batches:
 
 
 def in_batches(rows: Iterable[tuple[object, ...]], schema: pa.Schema) -> Batches:
-    """Yield rows in Spark's form, some at once."""
+    """Yield rows in Spark's form, many in a batch."""
     waiting: list[tuple[object, ...]] = []
     for row in rows:
         waiting.append(row)

@@ -24,7 +24,7 @@ def ends_of(writers: Writers) -> Ends:
 
 
 def stored_ends(directory: Path) -> Ends:
-    """Return the ends in the newest row of the job. An older Kontrast stored none."""
+    """Return the ends in the newest row of the job. An older Kontrast stored no ends."""
     for line in newest_lines(directory / JobRow.output, b"{"):
         try:
             row = decode_row(line)
@@ -36,8 +36,8 @@ def stored_ends(directory: Path) -> Ends:
 
 
 def require_rows(directory: Path, writers: Writers, stored: Mapping[str, OutputEnd], batch: int) -> None:
-    """Raise StreamError if an output lacks rows of a batch before this one, which the checkpoint has behind it."""
-    # The job's journal has a mark of every batch. The others have no mark of a batch without a row of theirs.
+    """Raise StreamError if an output lacks rows of a batch before this one, which the checkpoint counts as done."""
+    # The job's journal has a mark of every batch. The other journals have no mark of a batch without their rows.
     lacking = [JobRow.output] if writers[JobRow.output].last_batch_id < batch - 1 else []
     for output, end in stored.items():
         writer = writers.get(output)

@@ -37,7 +37,7 @@ _WRITTEN = (*OUTPUTS, JobRow.output)
 # Alerts precede the thousands of rows of a broker's loss. Gauges follow, so no heartbeat overtakes its rows.
 _FIRST, _LAST = "alerts", "gauges"
 _IN_TURN = ((_FIRST,), tuple(output for output in OUTPUTS if output not in (_FIRST, _LAST)), (_LAST,))
-_COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # of which the newest row of a key holds
+_COMPACTED = (*STANDING_OUTPUTS, JobRow.output)  # outputs in which only the newest row of a key holds
 _LONGEST_WAIT_MS = 5_000  # for Kafka, of a row between batches
 
 
@@ -79,9 +79,9 @@ class Sink(Protocol):
 
 
 class JournalSink:
-    """One journal per output below a directory. Raise StreamError if one is not writable.
+    """One journal per output below a directory. Raise StreamError if a journal is not writable.
 
-    The journal of the job's rows has a mark of every batch and the ends of the other journals, written after they are
+    The journal of the job's rows has a mark of every batch and the ends of the other journals, written after these are
     on disk. Rows of a batch without a mark may be missing.
     """
 
@@ -110,7 +110,7 @@ class JournalSink:
 
     @property
     def next_batch(self) -> int:
-        """Return a number above every batch of an earlier checkpoint here. Spark's lower ones would be skipped."""
+        """Return a number above every batch of an earlier checkpoint here. A journal would skip lower numbers."""
         return 1 + max(writer.last_batch_id for writer in self._writers.values())
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
@@ -182,7 +182,7 @@ class KafkaSink:
         )
         messages = together.select("topic", "row.key", "row.value")
         messages = messages.union(self._message(batch.job, rows.sparkSession))
-        # Rows repeat their field names, so they take a fifth. kafka-python reads gzip without another library.
+        # Rows repeat their field names, so they compress to a fifth. kafka-python reads gzip without another library.
         writer = messages.write.format("kafka").options(**spark_options(self._address))
         writer.option("kafka.compression.type", "gzip").save()
         batch.secure()  # the state is written with the rows

@@ -19,7 +19,7 @@ class _Line(NamedTuple):
 
 
 class StandingRows:
-    """The current ones of the added rows, in order. A cluster's beginning stays before its rows.
+    """The rows that still hold among the added rows, in order. A cluster's beginning stays before its rows.
 
     Unreadable rows stay, because a newer Kontrast may have written them.
     """
@@ -29,7 +29,7 @@ class StandingRows:
         self._clusters: dict[str, NewestRows[str, _Line]] = {}
 
     def add(self, line: bytes) -> None:
-        """Take the next row in."""
+        """Take the next row into account."""
         self._added += 1
         try:
             row = decode_row(line)

@@ -42,9 +42,9 @@ class CompleteReadRequests:
         self._requested_at: dict[str, float] = {}  # for each cluster
 
     def look(self, lacking: Mapping[str, int]) -> None:
-        """Request one if records of clusters are missing, unless the last request was a short while ago.
+        """Request a complete read if records of clusters are missing, unless the last request was a short while ago.
 
-        `lacking` has those clusters' failures in a row, by which that time grows.
+        `lacking` has the number of failures in a row by cluster. The wait between two requests grows with it.
         """
         now = time.monotonic()
         due = [
@@ -71,5 +71,5 @@ class CompleteReadRequests:
             return
         message = self._session.range(0, 1, 1, 1).select(sql.lit("a complete read, please").alias("value"))
         writer = message.write.format("kafka").options(**spark_options(self._source))
-        # Kafka's producer waits a minute for a topic that is not there, and the job with it.
+        # By default Kafka's producer waits a minute for a missing topic, and the job would wait with it.
         writer.option("kafka.max.block.ms", _LONGEST_WAIT_MS).option("topic", request_topic(self._source)).save()

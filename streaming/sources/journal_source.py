@@ -1,4 +1,4 @@
-"""Spark source of a journal. Whole lines, a cluster's together, each with its offset.
+"""Spark source of a journal, which returns whole lines, joined by cluster, with the offset of each.
 
 This code runs in a Python process of Spark, not in the starting process.
 """
@@ -31,16 +31,16 @@ from transport.journal import (
     read_journal,
 )
 
-Offset = dict[str, Any]  # "offset", and "journal", the identity of the journal that gave it, where it has one
+Offset = dict[str, Any]  # "offset", and "journal", the identity of the journal that gave it, if it has one
 Batches = Iterator[pa.RecordBatch]
 
 # A row of Spark costs as much as a thousand bytes, so lines travel in blocks of about this size.
 BLOCK_BYTES = 1024**2
-# As `encode_record` begins a line. One that begins in another way is parsed for its cluster.
+# The beginning of a line by `encode_record`. A line with another beginning is parsed for its cluster.
 _CLUSTER = re.compile(rb'\{"v":[0-9]+,"cluster":"([^"\\]*)"')
 
 
-# `kontrast watch` looks once a second whether its journal was removed, and goes on in a new one at the same offset.
+# `kontrast watch` looks once a second whether its journal was removed, and continues in a new one at the same offset.
 BEGUN_AGAIN_SECONDS = 5.0
 
 
@@ -136,7 +136,7 @@ class JournalReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"offset": offset, "journal": identity} if identity else {"offset": offset}
 
     def _own(self, offset: Offset) -> int:
-        """Return the offset as this journal's. Raise ForeignOffsetError if another journal gave it."""
+        """Return the byte position of an offset. Raise ForeignOffsetError if another journal gave the offset."""
         given_by, place = offset.get("journal", ""), int(offset["offset"])
         if given_by and given_by != (journal_identity(self._directory) or given_by):
             raise ForeignOffsetError(self._directory, place, end_offset(self._directory))
@@ -147,7 +147,7 @@ def _as_arrow(batches: Sequence[JournalBatch]) -> Batches:
     blocks = _Blocks()
     for batch in batches:
         if batch.hole is not None:
-            # It goes to the cluster "", whose replica rejects it and reports it with other bad input.
+            # A hole goes to the cluster "", whose replica rejects it and reports it with other bad input.
             blocks.add("", batch.hole.begin, str(batch.hole).encode())
         for offset, line in batch.placed():
             blocks.add(cluster_of(line), offset, line)

@@ -68,7 +68,7 @@ class KafkaReach:
         return any(servers in self._troubles for servers in self._servers)
 
     def look(self) -> None:
-        """Connect to each once, and ask it."""
+        """Connect to each Kafka once, and ask it for an answer."""
         for servers in self._servers:
             self._note(servers, f"Kafka at {servers}", self._outage(servers), "is reached again")
         if (exists := None if self.is_away() else self._source_exists()) is not None:

@@ -1,6 +1,6 @@
 """Find the beginning of a cluster's newest complete read in the source, to which a rebuild returns.
 
-A read is complete with its end. Later records are read as usual.
+A read is complete if its end is in the source. Later records are read as usual.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
 
 def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts:
-    """Return where reading starts in each partition of the source, by default its beginning. Raise StreamError.
+    """Return the start of each partition of the source that does not start at its beginning. Raise StreamError.
 
     A cluster without a complete read has no output until one arrives.
     """

@@ -58,7 +58,7 @@ def read_records(session: SparkSession, config: StreamConfig, starts: Mapping[in
 
 
 def check_journal(address: JournalAddress) -> None:
-    """Reject an unreadable journal. The query waits for a missing one."""
+    """Reject an unreadable journal. The query waits for a missing journal."""
     try:
         end_offset(address.directory)
     except JournalError as error:
@@ -110,7 +110,7 @@ def kafka_messages(reader: DataStreamReader | DataFrameReader, config: StreamCon
 
 @contextlib.contextmanager
 def _without_daemon(session: SparkSession) -> Iterator[None]:
-    """Let Spark's Python processes end with their only task, instead of waiting with a parent for another."""
+    """Let Spark's Python processes end with their only task, instead of waiting with a parent for another task."""
     java: Any = session._jvm
     settings = java.org.apache.spark.SparkEnv.get().conf()
     before = settings.get(_DAEMON, "true")

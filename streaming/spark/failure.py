@@ -49,7 +49,7 @@ def no_login(message: str) -> str | None:
 
 
 def is_full_disk(failure: BaseException) -> bool:
-    """Return whether it failed because a disk has no room, which may be mended while it waits."""
+    """Return whether a full disk caused the failure, so that the job may wait for room."""
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, JournalFullError) or (isinstance(cause, OSError) and cause.errno in NO_ROOM):
@@ -59,7 +59,7 @@ def is_full_disk(failure: BaseException) -> bool:
 
 
 def is_of_java(failure: BaseException) -> bool:
-    """Return whether it failed in Spark or below it, and not in Kontrast's own code."""
+    """Return whether the failure comes from Spark or Java, and not from Kontrast's own code."""
     return isinstance(failure, Py4JJavaError | PySparkException) and not any(
         _PYTHON_TRACEBACK in message for message in messages(failure)
     )

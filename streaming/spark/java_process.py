@@ -1,7 +1,7 @@
 """Start and end Spark's Java process beside the job, and forward its output to the log.
 
-Spark's shell scripts are avoided. They cost a second Java process and set SPARK_HOME. With it, each of seven Python
-processes would import pyspark from an archive of sources and compile it again in 0.7 seconds of CPU time.
+Spark's shell scripts are avoided, because they cost a second Java process and set SPARK_HOME. With SPARK_HOME, each of
+seven Python processes would import pyspark from an archive of sources and compile it again in 0.7 seconds of CPU time.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ logger = logging.getLogger("kontrast.streaming.spark")
 _CODE = Path(__file__).absolute().parents[2]
 _LOG_SETTINGS = Path(__file__).absolute().with_name("log4j2.properties")
 _OPTIONS = (
-    # It halves the start of the job, and a batch costs no more, because Java has little to optimise in it.
+    # This option halves the start of the job. A batch costs no more, because Java has little to optimise in it.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     "-XX:+ExitOnOutOfMemoryError",
-    # Hadoop starts a process a file. The default way needs a program of the Java installation, which no longer fits
+    # Hadoop starts a process a file. By default Java needs a program of its installation, which no longer fits
     # after an upgrade of Java under a running job.
     "-Djdk.lang.Process.launchMechanism=VFORK",
     f"-Dlog4j2.configurationFile={_LOG_SETTINGS.as_uri()}",
@@ -74,7 +74,7 @@ SPARK_OPTIONS = (
 _GATEWAY = "org.apache.spark.api.python.PythonGatewayServer"
 _START_SECONDS = 120
 _EXIT_SECONDS = 20
-# Python workers that outlive Java for a moment hold the end that it wrote into, too.
+# Python workers may outlive Java for a moment, and they hold the pipe open that Java wrote into.
 _LAST_WORDS_SECONDS = 2
 _ARCHIVING_SECONDS = 180
 _OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
@@ -85,8 +85,8 @@ _STACK = re.compile(r"\s+at |\s*\.\.\. \d+ more")  # lines of a stack trace, whi
 class JavaProcess:
     """A Java process to start, with memory in Java's notation and the jars around Spark's own.
 
-    It holds `inherited_files` open until it ends. With `archive_to` it leaves the archive of its classes there. Into
-    `temporary` it unpacks native libraries, which a mount with noexec forbids to load.
+    It holds `inherited_files` open until it ends. With `archive_to` it leaves the archive of its classes there. It
+    unpacks native libraries into `temporary`, which therefore must not be mounted noexec.
     """
 
     memory: str
@@ -98,7 +98,7 @@ class JavaProcess:
 
     @contextmanager
     def running(self) -> Iterator[ClientServer]:
-        """Start the process, and end it in order, so that no process remains. Raise StreamError."""
+        """Start the process, and end it cleanly, so that no process remains. Raise StreamError."""
         words = _Words()
         with scratch_directory() as scratch:
             address_file = scratch.directory / "gateway"
@@ -141,7 +141,7 @@ class JavaProcess:
         return archive_options((*self.jars_before, *spark_jars()))
 
     def _how_it_ended(self, process: subprocess.Popen[bytes], words: _Words) -> str:
-        """Name the signal that killed it, or the memory that ran out, else its exit code and its last line."""
+        """Name the signal that killed Java, or the memory that ran out, else Java's exit code and last line."""
         try:
             code = process.wait(_EXIT_SECONDS)
         except subprocess.TimeoutExpired:
@@ -160,14 +160,14 @@ class JavaProcess:
         try:
             return subprocess.Popen(
                 self.command(),
-                stdin=subprocess.PIPE,  # it ends when this is closed, be it by our death
+                stdin=subprocess.PIPE,  # Java ends when this is closed, even by our death
                 stdout=words.write_end,
                 stderr=words.write_end,
                 pass_fds=tuple(self.inherited_files),
                 env=_environment(address_file),
-                # A signal to the whole group is for this process, which then ends the other in order.
+                # A signal to the whole process group must reach only this process, which then ends Java cleanly.
                 start_new_session=True,
-                # A stopped process would not notice that its input is closed, and keep the checkpoint.
+                # A stopped Java would not notice that its input is closed, and would keep the checkpoint.
                 preexec_fn=lambda: die_with(parent),
             )
         except OSError as error:
@@ -177,7 +177,7 @@ class JavaProcess:
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End it with the Python workers below it, which would outlive it while they are stopped."""
+    """Kill Java with the Python workers below it, because stopped workers would outlive it."""
     kill([process.pid, *descendants(process.pid)])
     process.wait()
 
@@ -218,7 +218,7 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
     """Yield a session in the gateway's process and stop it at the end. Raise Py4JJavaError."""
     with _signal_handlers_kept():
         context = SparkContext(conf=conf.setAll(list(settings.items())), gateway=gateway)
-    # By default it prints a traceback when Java is gone.
+    # The default handler prints a traceback when Java is gone.
     context._accumulatorServer.handle_error = _note_error  # type: ignore[method-assign]
     try:
         yield SparkSession(context)
@@ -235,7 +235,7 @@ def _note_error(request: object, client_address: object) -> None:  # noqa: ARG00
 
 @contextmanager
 def _signal_handlers_kept() -> Iterator[None]:
-    """Keep the signal handlers, because a SparkContext would take SIGINT."""
+    """Keep the signal handlers, because a SparkContext would replace the one for SIGINT."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

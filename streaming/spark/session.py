@@ -23,7 +23,7 @@ from streaming.spark.submitted import submitted, submitted_session
 
 _FAST_FILES = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
 _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-# With the run's directory 50 characters. The whole path of a Unix domain socket may have about 100.
+# With the run's directory this makes 50 characters. The whole path of a Unix domain socket may have about 100.
 _LONGEST_PARENT = 28
 
 
@@ -40,7 +40,7 @@ class SessionConfig(Protocol):
 
     @property
     def shuffle_partitions(self) -> int | None:
-        """Tasks of a stage that asks for no number of its own."""
+        """Return the number of tasks of a stage that sets no number itself."""
 
     @property
     def file_system(self) -> str:
@@ -52,7 +52,7 @@ class SessionConfig(Protocol):
 
 
 def job_settings(config: SessionConfig) -> dict[str, str]:
-    """Spark's settings that the job needs wherever it runs."""
+    """Return Spark's settings that the job needs wherever it runs."""
     return {
         "spark.app.name": "kontrast",
         "spark.sql.session.timeZone": "UTC",
@@ -60,11 +60,11 @@ def job_settings(config: SessionConfig) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": "10",
-        # Without it about three shuffle files per batch stay until a garbage collection finds them.
+        # Without this setting about three shuffle files per batch stay until a garbage collection finds them.
         "spark.sql.classic.shuffleDependency.fileCleanup.enabled": "true",
         "spark.sql.streaming.stateStore.providerClass": _ROCKSDB,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-        # The default encoding cannot gain a field.
+        # With the default encoding the state's schema cannot get a new field.
         "spark.sql.streaming.stateStore.encodingFormat": "avro",
         # Over TCP each exchange with a Python worker waits some 40 ms without need.
         "spark.python.unix.domain.socket.enabled": "true",
@@ -73,7 +73,7 @@ def job_settings(config: SessionConfig) -> dict[str, str]:
 
 def own_settings(config: SessionConfig, run_directory: Path) -> dict[str, str]:
     """Return Spark's settings for the job's own Java process. `run_directory` is for temporary files."""
-    # Hadoop's own starts processes that set or ask for a file's permissions: 60 ms a batch.
+    # Hadoop's own file system starts processes that set or read a file's permissions, for 60 ms a batch.
     files = {"spark.hadoop.fs.file.impl": _FAST_FILES} if config.file_system == "fast" else {}
     return {
         **job_settings(config),
@@ -98,7 +98,7 @@ def spark_session(
     inherited_files: Sequence[int] = (),
     archive_to: Path | None = None,
 ) -> Iterator[SparkSession]:
-    """Yield a session with its own Java process, which ends with it and holds `inherited_files` open until then.
+    """Yield a session with its own Java process, which ends with the session and holds `inherited_files` open.
 
     `jars` follow Spark's own, `class_path` precedes them. With `archive_to` the process leaves the archive of its
     classes there at its end (see `class_archive`). Under spark-submit the session uses spark-submit's process and its
@@ -137,7 +137,7 @@ def java_process(session: SparkSession) -> int:
 
 @contextlib.contextmanager
 def _py4j_unlogged() -> Iterator[None]:
-    """Drop py4j's log lines without a logger, tracebacks after Java has ended."""
+    """Drop the lines that py4j logs without a logger, which are tracebacks after Java has ended."""
     root = logging.getLogger()
     root.addFilter(_is_not_of_py4j)
     try:

@@ -41,7 +41,7 @@ def executors_cores(session: SparkSession) -> int:
 
 @contextmanager
 def submitted_session(settings: Mapping[str, str], stop: threading.Event) -> Iterator[SparkSession]:
-    """Yield a session in the process of spark-submit. Raise StreamError if it is gone.
+    """Yield a session in the process of spark-submit. Raise StreamError if the process is gone.
 
     If that process is asked to end, it sets `stop` and waits for the session's end.
     """
@@ -63,11 +63,11 @@ def submitted_session(settings: Mapping[str, str], stop: threading.Event) -> Ite
 
 @contextmanager
 def _ends_after_us(gateway: Any, stop: threading.Event) -> Iterator[None]:  # noqa: ANN401 (py4j's, without types)
-    """Java's end waits for ours, and asks for it."""
+    """Let Java, when it is to end while the body runs, ask the job to stop, and wait until the body has ended."""
     ensure_callback_server_started(gateway)
     end = _JavasEnd(stop)
     hooks = gateway.jvm.org.apache.hadoop.util.ShutdownHookManager.get()
-    hook = gateway.jvm.java.lang.Thread(end)  # an object of Java's, by which it can be removed again
+    hook = gateway.jvm.java.lang.Thread(end)  # an object of Java's, by which the hook can be removed again
     hooks.addShutdownHook(
         hook, _BEFORE_SPARKS_OWN, _LONGEST_BATCH_SECONDS, gateway.jvm.java.util.concurrent.TimeUnit.SECONDS
     )
@@ -87,7 +87,7 @@ class _JavasEnd:
         self.is_ours = threading.Event()
 
     def run(self) -> None:
-        """Ask the job to stop, and return when it has."""
+        """Ask the job to stop, and return when it has stopped."""
         logger.info("spark-submit was stopped. The job finishes the running batch first")
         self._stop.set()
         self.is_ours.wait()

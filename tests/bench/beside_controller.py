@@ -38,7 +38,7 @@ from tests.waiting import eventually
 from transport.journal import end_offset, read_journal
 
 CONTROLLER = 1_000
-CONTROLLER_HEAP_MB = 4_000  # 100 brokers that never answer leave their requests to it
+CONTROLLER_HEAP_MB = 4_000  # the controller keeps unanswered requests to 100 brokers
 SERVES = b"Ready to serve as the new controller"
 LOAD_SECONDS = 600
 LOSSES = 3
@@ -62,7 +62,7 @@ class Controller(KafkaBroker):
 
     @property
     def serves(self) -> bool:
-        """Return whether it has loaded the cluster."""
+        """Return whether the controller has loaded the cluster."""
         return SERVES in self.log.read_bytes()
 
 
@@ -113,7 +113,7 @@ class Beside:
         """Return the times of each stage of a loss."""
         for name in ("alerts", "metadata"):
             for _ in self._job.outputs[name].read():
-                pass  # of earlier events
+                pass  # skip rows of earlier events
         offset = end_offset(self._stream)
         closed_at, began = time.time(), time.perf_counter()
         broker.close()
@@ -170,7 +170,7 @@ def main() -> None:
     add_options(parser)
     asked = parser.parse_args()
     shape = shape_of(asked)
-    make_class_archive()  # as an installation has it
+    make_class_archive()  # an installation has the archive, too
     figures = measure(asked.partitions, shape, Console(stderr=True))
     if asked.json:
         print(json.dumps({figure.name: figure.value for figure in figures}, indent=2))

@@ -25,7 +25,7 @@ from rich.table import Table
 from tests.bench.figures import machine
 
 ROOT: Final = Path(__file__).parents[2]
-# A benchmark whose cost depends on the placement runs once for each of these. Other options apply to it instead.
+# A benchmark whose cost depends on the placement runs once for each of these options, unless other options are given.
 PLACEMENTS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
     "core": (("--placement", "random"), ("--placement", "kafka"), ("--placement", "blocks", "--brokers", "30")),
     "questions": ((),),
@@ -67,7 +67,7 @@ def run(benchmark: str, checkout: Path, options: Sequence[str]) -> Figures:
 
 def _of_benchmark(benchmark: str, checkout: Path, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", f"tests.bench.{benchmark}", *words]
-    path = {"PYTHONPATH": str(checkout)}  # before the installed one, in Spark's Python processes too
+    path = {"PYTHONPATH": str(checkout)}  # before the installed code, in Spark's Python processes, too
     return subprocess.run(command, cwd=checkout, env={**os.environ, **path}, capture_output=True, text=True)
 
 
@@ -88,7 +88,7 @@ def understood(benchmark: str, checkout: Path, options: Sequence[str]) -> tuple[
 
 
 def _flat(found: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, float]]:
-    """Yield figures with their whole names. Of several for one name, yield the first, which is the wall time."""
+    """Yield figures with their whole names. If a name has several values, yield the first, which is the wall time."""
     for name, value in found.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{prefix}{name}: ")

@@ -48,8 +48,8 @@ ISR_MICROSECONDS = {Placement.RANDOM: 22, Placement.KAFKA: 22, Placement.BLOCKS:
 ISR_CHANGES = 50_000
 VICTIMS_PARTITIONS = 6_000
 REPEATED = 200
-LATER_MS = 200  # the victim dies after a takeover, while the new controller loads,
-LOADED_MS = 20_000  # before its first write. Kafka 3.9.2 took 28 to 53 s for 200,000 partitions
+LATER_MS = 200  # from a takeover until the victim dies, while the new controller loads
+LOADED_MS = 20_000  # until the first write of the new controller. Kafka 3.9.2 took 28 to 53 s for 200,000 partitions
 
 
 class Lines:
@@ -63,7 +63,7 @@ class Lines:
         self._zxid = count(1_000)
         self._paused_ms = 0
         self._controller_epoch = 1
-        # The victim hosts as many partitions in every large cluster, spread over all topics.
+        # The victim hosts the same number of partitions in every large cluster, spread over all topics.
         self._victims = min(VICTIMS_PARTITIONS, 3 * partitions // 10)
         others = replace(shape, brokers=self.victim).replica_lists(partitions)
         self._hosts = {self._tp(index): self._with_victim(index, hosts) for index, hosts in enumerate(others)}
@@ -199,7 +199,7 @@ class Lines:
         return lines + [self.state(*tp, left[0], 2, left, 2) for tp, left in led.items()]
 
     def _of_the_victim(self) -> tuple[dict[tuple[str, int], list[int]], ...]:
-        """Return the live replicas of the partitions that it led, and of those that it followed."""
+        """Return the live replicas of the partitions that the victim led, and of those that it followed."""
         led: dict[tuple[str, int], list[int]] = {}
         followed: dict[tuple[str, int], list[int]] = {}
         for tp, hosts in self._hosts.items():
@@ -281,7 +281,7 @@ def _takeovers(partitions: int, shape: Shape) -> Iterator[Figure]:
         assert not context.header.events, "a write is still waited for"
         yield Figure(f"takeover, a death in it {how}, and all writes", "s", seconds, goal)
         yield Figure(f"rows of these, {how}", "rows", len(rows))
-        del rows  # or they would be alive while the next takeover is timed
+        del rows  # frees the rows before the next takeover is timed
         unexplained = context.header.tally.writes.unexplained
         yield Figure(f"writes of these that nothing explains, {how}", "writes", unexplained, "0")
 

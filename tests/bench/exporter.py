@@ -106,12 +106,12 @@ class Outputs:
 
     def offline(self, at: int) -> Iterable[Row]:
         trouble: dict[str, Any] = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
-        row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: in sync [1]")
+        row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: broker 1 crashed")
         yield row
         yield AlertRow(
             **self.place(), id=f"PartitionsOffline/{at}", alert="PartitionsOffline", state="open",
             severity=Severity.PAGE, subject=f"partition {row.topic}-{row.partition}", group="brokers 1 away",
-            since_ms=at, cause="no live in-sync replica: in sync [1]",
+            since_ms=at, cause="no live in-sync replica: broker 1 crashed",
         )  # fmt: skip
 
     def write(self, rows: Iterable[Row]) -> int:
@@ -161,7 +161,7 @@ class Exporter:
         try:
             self._connection.request("GET", path, headers=named)
             answer = self._connection.getresponse()
-        except http.client.RemoteDisconnected:  # after some seconds without a request
+        except http.client.RemoteDisconnected:  # the server closes a connection after some seconds without a request
             self._connection.close()
             self._connection.request("GET", path, headers=named)
             answer = self._connection.getresponse()
@@ -184,11 +184,11 @@ class Exporter:
         return float(found[1]) if found else None
 
     def wait_for(self, topics: int) -> None:
-        """Return when it has read the heartbeat that counts so many."""
+        """Return when the exporter has read the heartbeat that counts so many topics."""
         until(lambda: self.value('kontrast_topics{kafka_cluster="bench"}') == topics)
 
     def wait_for_page(self, line: str) -> None:
-        """Return when a line of the partitions' page is this."""
+        """Return when the partitions' page has this line."""
         sought = line.encode()
         until(lambda: sought in gzip.decompress(self.get("/metrics/partitions", Accept_Encoding="gzip")))
 
@@ -292,7 +292,7 @@ def rendering(running: Exporter, outputs: Outputs) -> Iterator[Figure]:
     outputs.write([outputs.partition(at, leader_epoch=5) for at in victims])
     running.wait_for_page(page_line("leader_epoch", victims[-1], 5))
     yield Figure(f"render a broker's death, {len(victims):,} partitions", "ms", running.render_seconds() * 1000)
-    running.scrape(TIMELINE, times=1)  # the first who asks has the transitions read
+    running.scrape(TIMELINE, times=1)  # the first request makes the exporter read the transitions
     yield from running.scrape(TIMELINE).figures("the timeline behind it", "at most 100")
 
 

@@ -60,7 +60,7 @@ class Fleet:
         return job.seconds_of(line, "metadata", name)
 
     def flood(self, job: Job, healed: threading.Event) -> None:
-        """Send a thousand lines a second to the sick cluster, of which every tenth is no record."""
+        """Send a thousand lines a second for the sick cluster until it is healed. Every tenth line is no record."""
         for _ in ticks(CHANGES_A_TICK / CHANGES_A_SECOND):
             if healed.is_set():
                 break

@@ -1,4 +1,4 @@
-"""A job that passes records through: the floor below which Spark, the source and the sink let no change come.
+"""A job that passes records through, which shows the least time that Spark, the source and the sink take.
 
 Sources, state store, sinks and checkpoint are those of `kontrast stream`. Only the core is left out: a heartbeat
 becomes one row of gauges, and every other record one row of metadata.
@@ -36,7 +36,7 @@ class PassingProcessor(ReplicaProcessor):
     def _apply(self, cluster: str, records: list[Record], published: Published) -> Context:
         stored, last = self._stored_header(), records[-1].position
         unknown = self._unknown(cluster)
-        # As if a complete read were applied, because the job asks for one otherwise.
+        # Pretend that a complete read was applied, because the job asks for one otherwise.
         unknown = replace(unknown, header=replace(unknown.header, phase=FOLLOWING))
         published.add(published.encoded(_passed(record, unknown) for record in records))
         applied = len(records) + (0 if stored is None else stored.applied)

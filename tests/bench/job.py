@@ -34,7 +34,7 @@ KONTRAST = (sys.executable, "-m", "cli", "stream")
 
 
 class Written(msgspec.Struct):
-    """The fields of a row that identify its record, and of a record its place."""
+    """The fields of a row that name the place of its record, or of a record its own place."""
 
     seq: int
     cluster: str = ""
@@ -86,7 +86,7 @@ class Job:
 
     @contextmanager
     def running(self) -> Iterator[Job]:
-        """Start the job, and stop it in order."""
+        """Start the job, and stop it cleanly in the end."""
         self._process = subprocess.Popen(
             self._command, cwd=ROOT, env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True
         )
@@ -159,7 +159,7 @@ class Job:
 
 
 def ticks(seconds: float) -> Iterator[int]:
-    """Yield the numbers of ticks at a steady rate. A late tick is made up for."""
+    """Yield the numbers of ticks at a steady rate. After a delay the missed ticks follow at once."""
     began = time.perf_counter()
     for tick in count():
         time.sleep(max(0.0, began + tick * seconds - time.perf_counter()))

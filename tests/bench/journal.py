@@ -49,7 +49,7 @@ def _measured(directory: Path, lines: list[bytes], together: int) -> dict[str, f
 
 
 def _seconds(work: Callable[[], None]) -> float:
-    """Return the processor time, with the system's. The disk is not forced, and the machine may be shared."""
+    """Return the processor time, the system's included, because the wall time of a shared machine varies."""
     began = time.process_time()
     work()
     return time.process_time() - began

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from controller.rules.placement import place_replicas
 
-if TYPE_CHECKING:  # older checkouts, which the benchmarks run too, lack it
+if TYPE_CHECKING:  # benchmarks also run older checkouts, which lack this module
     from controller.contract.ids import BrokerId
 
 PARTITIONS_A_TOPIC: Final = 100

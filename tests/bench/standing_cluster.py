@@ -63,7 +63,7 @@ class FleetOnSpark:
         self.job.source.close()
         job = self._job(2 * len(self._cluster.workers))
         for _ in job.outputs["gauges"].read():
-            pass  # of the earlier job
+            pass  # skip rows of the earlier job
         return job
 
     def change(self) -> float:
@@ -201,7 +201,7 @@ def main() -> None:
     asked = parser.parse_args()
     clusters, partitions = asked.fleet
     screen = Console(stderr=True)
-    os.environ.setdefault("JAVA_TOOL_OPTIONS", "")  # Java's own choice, and not that of short tests
+    os.environ.setdefault("JAVA_TOOL_OPTIONS", "")  # Java chooses its options itself, not those for short tests
     columns = [list(figures(count, Fleet(clusters, partitions, shape_of(asked)), screen)) for count in asked.workers]
     for count, column in zip(asked.workers, columns, strict=True):
         if asked.json:

@@ -41,7 +41,7 @@ from transport.journal import end_offset
 HEARTBEATS = 60
 TIMES = "times"
 FLOOR_WARM_UP, FLOOR_ROUNDS = 20, 80
-FLOOR_PARTITIONS = 1_000  # any number: it passes each record through, whatever the cluster
+FLOOR_PARTITIONS = 1_000  # the number does not matter, because the floor passes each record through
 # A job's time as a multiple of the floor's, at the median and at the 99th percentile.
 FLOOR_GOALS = {"change": ("at most 1.15", "at most 1.4"), "heartbeat": ("at most 1.1", "")}
 FORCING_PARTITIONS = 20_000
@@ -94,7 +94,7 @@ def rows_of_death(partitions: int, shape: Shape) -> tuple[Row, ...]:
 
 def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
     """Yield all scenarios for one size of cluster."""
-    with ProcessPoolExecutor(1, get_context("spawn")) as other:  # its memory is free again when the job runs
+    with ProcessPoolExecutor(1, get_context("spawn")) as other:  # so that its memory is free for the job
         expected = other.submit(rows_of_death, partitions, shape).result()
     lines = Lines(partitions, shape)
     yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
@@ -242,7 +242,7 @@ def main() -> None:
     """Measure, and print a table or JSON."""
     asked = options()
     shape = shape_of(asked)
-    make_class_archive()  # as an installation has it
+    make_class_archive()  # an installation has the archive, too
     screen = Console(stderr=True)
 
     def measured(size: str, found: Iterator[Figure]) -> list[Figure]:

@@ -65,7 +65,7 @@ class Fleet:
         for name in self.zookeepers:
             self._make(self._zookeeper, name)
         own = self._zookeeper.connect_string + "/kafka-of-kontrast"
-        # Its log cleaner runs, as a user's does.
+        # The log cleaner runs, because it does so in a user's broker.
         cleaning = {"log.cleaner.enable": "true"}
         broker = KafkaBroker(1, own, self.directory / "broker", properties=cleaning)
         self._running.callback(broker.kill)
@@ -84,7 +84,7 @@ class Fleet:
         root.start(timeout=60)
         root.ensure_path(f"/{name}")
         root.stop()
-        client = KazooClient(f"{zookeeper.connect_string}/{name}", timeout=60)  # its ephemerals live as long as the run
+        client = KazooClient(f"{zookeeper.connect_string}/{name}", timeout=60)  # its ephemeral znodes live as long
         client.start(timeout=60)
         self._running.callback(client.stop)
         build(client, self.partitions, Console(quiet=True))
@@ -104,7 +104,7 @@ class Fleet:
         self.processes[name] = process
 
     def until_seen(self) -> float:
-        """Wait for a heartbeat of now of every ready cluster. Return the seconds."""
+        """Wait for a present heartbeat of every ready cluster. Return the seconds."""
         began, began_at = time.monotonic(), time.time()
 
         def unseen() -> int:

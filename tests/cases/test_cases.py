@@ -15,7 +15,7 @@ from cli.main import main
 from tests.cases.files import ACCEPTED, REFUSED
 from tests.cases.znodes import CASES
 
-pytestmark = pytest.mark.xdist_group("cases")  # which are written once
+pytestmark = pytest.mark.xdist_group("cases")  # one process, so that each case is written once
 
 
 class Answer(NamedTuple):

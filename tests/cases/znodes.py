@@ -21,7 +21,7 @@ _PARENTS = (
     *("/brokers/ids", "/brokers/topics", "/brokers/seqid", "/admin/delete_topics", "/config/topics", "/config/brokers"),
     *("/config/users", "/config/clients", "/config/changes", "/isr_change_notification", "/log_dir_event_notification"),
 )
-_HIDDEN_BY = ("owner", "secret")  # login of the only one who may read the hidden znodes
+_HIDDEN_BY = ("owner", "secret")  # login of the only user who may read the hidden znodes
 
 
 class Case(NamedTuple):
@@ -234,7 +234,7 @@ def _null_znodes() -> Case:
 
 
 def _null_controller() -> Case:
-    """The same, while no broker ran: /controller and /controller_epoch are null, too, and persistent."""
+    """KAFKA-19480 while no broker ran. /controller and /controller_epoch are null and persistent, too."""
     tree = {"/controller": None, "/controller_epoch": None, **brokers(1, 2, 3), **assigned("t", [1, 2, 3])}
     return Case(tree, persistent=frozenset({"/controller"}))
 

@@ -9,20 +9,20 @@ from click.testing import CliRunner, Result
 
 from cli.commands.ask import check
 from cli.main import main
-from cli.sources.source import Scope
 from controller.restore.stored_context import new_context
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until
 from ingest.files.history import History
 from questions.gathering import Gathering
 from questions.picture import Picture
+from questions.question import Scope
 from tests.recorded_moment import MOMENT_MS
 
 _WELL_MS = MOMENT_MS - 84_000
 
 
 class Moments:
-    """A live source whose looks show these moments, the last again and again. An error is raised."""
+    """A live source that shows these moments in turn, the last one again and again. An error among them is raised."""
 
     is_live = True
     has_past = False
@@ -71,14 +71,3 @@ def test_it_ends_with_the_last_answer_when_its_time_is_over(ask, at):
     done = ask(at(MOMENT_MS), patience="1s")
     assert done.exit_code == 1
     assert done.stdout.startswith("shop: clients affected")
-
-
-@pytest.mark.parametrize("other", ["--watch", "--probe"])
-def test_it_excludes_other_ways_to_repeat_or_to_answer_at_once(other):
-    done = CliRunner().invoke(main, ["check", "--zookeeper", "zk:1", "--wait", "1m", other])
-    assert (done.exit_code, f"{other} and --wait exclude each other" in done.stderr) == (2, True)
-
-
-def test_a_past_does_not_get_well(recorded_files):
-    done = CliRunner().invoke(main, ["check", "--zk-data", str(recorded_files), "--wait", "1m"])
-    assert (done.exit_code, "--wait needs a live source" in done.stderr) == (2, True)

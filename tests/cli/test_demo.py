@@ -56,4 +56,4 @@ def test_no_process_is_left_when_the_demo_is_ended_in_the_middle(java, tmp_path,
 def below(ancestor):
     """Return the command lines of the processes that this one has started."""
     lines = {pid: command_line_of(pid) for pid in descendants(ancestor)}
-    return {pid: line for pid, line in lines.items() if line}  # a zombie has an empty one
+    return {pid: line for pid, line in lines.items() if line}  # a zombie's command line is empty

@@ -107,39 +107,6 @@ def test_without_a_command_it_prints_its_help():
     assert invoke().stdout == invoke("--help").stdout != ""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "named"),
-    [
-        (["wacth"], "wacth"),
-        (["watch", "--zookeper", "x"], "--zookeper"),
-        (["--log-level", "loud", "serve"], "'loud'"),
-        (["watch"], "no cluster to watch"),
-        (["watch", "--cluster", "a", "--to", "journal:/x"], "--zookeeper"),
-        (["watch", "--cluster", "a", "--zookeeper", "zk:2181", "--to", "file:/x"], "'file:/x'"),
-        (["watch", "--cluster", "a", "--zookeeper", "zk:port", "--to", "journal:/x"], "zk:port"),
-        (["stream", "--from", "journal:/x", "--to", "kafka://b/t", "--checkpoint", "/c"], "--to: 'kafka://b/t'"),
-        (["stream", "--from", "journal:/x", "--to", "journal:/y"], "--checkpoint"),
-        (["stream", "--broker-config", "min.insync.replicas"], "--broker-config: must be KEY=VALUE"),
-        (["stream", "--broker-config", "a=1", "--broker-config", "b=2"], "'a' is no broker setting"),
-        (["stream", "--kafka-version", "4.0"], "--kafka-version: Kafka 4.0"),
-        (["serve"], "--from"),
-        (["serve", "--from", "journal:/x", "--listen", "nowhere"], "nowhere"),
-        (["serve", "--from", "journal:/x", "--config", "/absent.toml"], "/absent.toml"),
-        (["serve", "--from", "journal:/x", "--username", "prometheus"], "password_file"),
-        (["serve", "--from", "journal:/x", "--tls-key-file", "/absent"], "tls_certificate_file"),
-        (["serve", "--from", "journal:/x", "--jmx-port", "70000"], "jmx_port is 70000"),
-        (["serve", "--from", "journal:/x", "--password=secret"], "--password"),
-    ],
-)
-def test_a_mistake_is_one_sentence_and_exit_code_2(arguments, named):
-    result = invoke(*arguments)
-    assert result.exit_code == 2
-    assert len(result.stderr.splitlines()) == 1
-    assert result.stderr.startswith("kontrast: ")
-    assert named in result.stderr
-    assert "secret" not in result.stderr
-
-
 def test_the_configuration_file_may_be_named_by_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     file = tmp_path / "kontrast.toml"
     file.write_text("[serve]\nlissten = 'x'")

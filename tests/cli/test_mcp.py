@@ -18,8 +18,8 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
-from cli.mcp_server.commands import Commands, NoAnswerError
-from cli.mcp_server.tools import TOOLS, Explain, Question
+from cli.mcp_server.answers import Answers, NoAnswerError
+from cli.mcp_server.tools import TOOLS, Asked
 from questions.explain.explanation import Explanation
 from questions.restartable import Restartable
 from streaming.processes import descendants
@@ -31,7 +31,7 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "check": {},
     "explain": {"subject": "broker 1"},
     "timeline": {"controller": True, "since": "0x1"},
-    "whatif": {"lose_brokers": [2], "controlled": True, "then_restore": [2]},
+    "whatif": {"steps": [{"lose_brokers": [2]}, {"restore": [2]}], "controlled": True},
     "whatif_each": {},
     "whatif_rolling": {},
     "restartable": {"broker": 2, "accept_topics": ["*"]},
@@ -80,8 +80,7 @@ def test_each_question_is_answered_with_its_type(over_stdio):
                 # The client checks the content against the tool's schema.
                 found = await client.call_tool(name, arguments)
                 assert not found.is_error, found.content
-                if not TOOLS[name].prints_lines:
-                    msgspec.json.decode(found.content[0].text, type=TOOLS[name].answer)
+                msgspec.json.decode(found.content[0].text, type=TOOLS[name].answer)
                 assert msgspec.json.decode(found.content[0].text) == found.structured_content
             explained = await client.call_tool("explain", {"subject": "controller"})
             assert msgspec.convert(explained.structured_content, Explanation).is_well is False
@@ -100,6 +99,12 @@ def test_a_mistake_is_one_sentence(over_stdio):
                 ("explain", {"subject": "--help"}, "there is no"),
                 ("restartable", {"broker": "x"}, "int"),
                 ("restartable", {"broker": 2, "hold": "10m"}, "unknown field"),
+                ("restartable", {"broker": 2, "cluster": 7}, "str"),
+                ("whatif", {"steps": []}, "length"),
+                ("whatif", {"steps": [{"restore": [2], "lose_racks": ["a"]}]}, "a step loses brokers or racks, or"),
+                ("whatif", {"steps": [{"lose_racks": ["nowhere"]}]}, "in rack nowhere"),
+                ("timeline", {"partitions": ["orders"]}, "is no partition"),
+                ("timeline", {"topics": ["order"]}, "lacks topic order"),
             ):
                 found = await client.call_tool(name, arguments)
                 assert found.is_error, found
@@ -156,45 +161,21 @@ def test_a_source_without_a_past_has_no_timeline():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        ([], "which cluster?"),
-        (["--from", "journal:/x", "--zookeeper", "zk1"], "exclude each other"),
-        (["--zookeeper", "zk1", "--watch"], "No such option"),
-        (["--zookeeper", "zk1:2181", "--username", "ops"], "needs --listen"),
-        (["--zookeeper", "zk1:2181", "--listen", "here"], "Give HOST:PORT"),
-    ],
-)
-def test_a_wrong_flag_is_refused_at_the_start(arguments, says):
-    command = [sys.executable, "-m", "cli", "mcp", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
-    assert (done.returncode, says in done.stderr, done.stdout) == (2, True, ""), done.stderr
-
-
-@pytest.mark.parametrize(
     ("subject", "says"),
-    [("a\0b", "NUL"), ("x" * 200_000, "200000 bytes"), ("\udc80", "half of a character")],
+    [("a\0b", "there is no"), ("x" * 200_000, "200"), ("\udc80", "surrogate")],
 )
-def test_an_argument_that_no_command_can_take_is_one_sentence(subject, says):
+def test_an_argument_that_no_name_can_have_is_one_sentence(source, subject, says):
     async def ask():
         with pytest.raises(NoAnswerError, match=says) as refused:
-            await Commands(["--zk-data", "/nowhere"]).ask(Explain(subject=subject))
+            await Answers(source).ask(Asked("explain", {"subject": subject}))
         assert sys.executable not in str(refused.value)
 
     anyio.run(ask)
 
 
-class Slow(Question):
-    """A command that never ends by itself."""
-
-    command = "check"
-    answer = dict
-    timeout_seconds = 120.0
-
-
 @pytest.fixture
 def slow(monkeypatch, tmp_path):
-    """Replace each command by one that writes its number and sleeps. Return a function that counts the living ones."""
+    """Replace the worker by one that writes its process id and sleeps. Return a function that counts living workers."""
     program = tmp_path / "slow"
     program.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/$$.pid\nexec sleep 600\n")
     program.chmod(0o700)
@@ -206,21 +187,39 @@ def slow(monkeypatch, tmp_path):
     return alive
 
 
-def test_a_question_that_is_cancelled_ends_its_command_and_a_full_queue_refuses(slow):
+def test_a_question_that_is_cancelled_ends_its_worker_and_a_full_queue_refuses(slow):
+    check = Asked("check", {})
+
     async def ask():
-        commands = Commands(["--zk-data", "/nowhere"])
+        answers = Answers(["--zk-data", "/nowhere"])
         async with anyio.create_task_group() as tasks:
-            for _ in range(6):
-                tasks.start_soon(commands.ask, Slow())
-            while slow() < 2:
+            for _ in range(5):
+                tasks.start_soon(answers.ask, check)
+            while slow() < 1:
                 await anyio.sleep(0.05)
-            with pytest.raises(NoAnswerError, match="2 questions run and 4 wait"):
-                await commands.ask(Slow())
-            assert slow() == 2
+            with pytest.raises(NoAnswerError, match="a question runs and 4 wait"):
+                await answers.ask(check)
+            assert slow() == 1
             tasks.cancel_scope.cancel()
 
     anyio.run(ask)
-    eventually(slow, lambda alive: alive == 0)  # a killed process is there until its parent has seen its end
+    eventually(slow, lambda alive: alive == 0)  # a killed process exists until its parent has waited for it
+
+
+def test_a_question_that_hangs_ends_and_the_next_gets_another_worker(slow, source, monkeypatch):
+    monkeypatch.setattr(TOOLS["check"], "timeout_seconds", 1.0)
+
+    async def ask():
+        answers = Answers(source)
+        with pytest.raises(NoAnswerError, match="no answer within 1 s"):
+            await answers.ask(Asked("check", {}))
+        assert slow() == 0
+        monkeypatch.undo()
+        answers = Answers(source)
+        first = await answers.ask(Asked("check", {}))
+        assert first.content["cluster"] == "north"
+
+    anyio.run(ask)
 
 
 def test_a_client_that_leaves_ends_its_question_and_a_killed_server_its_command(tmp_path, monkeypatch):

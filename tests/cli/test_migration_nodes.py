@@ -36,7 +36,7 @@ from tests.kraft import KRaftBroker, KRaftController, cluster_id, migrating_brok
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
-pytestmark = pytest.mark.xdist_group("migration nodes")  # which share a cluster in the dual write
+pytestmark = pytest.mark.xdist_group("migration nodes")  # so that one process has the shared cluster
 
 AUTHORIZED = {"super.users": "User:ANONYMOUS"}
 IN_ZOOKEEPER_MODE = {**AUTHORIZED, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
@@ -80,7 +80,7 @@ def test_check_asks_brokers_and_controllers_for_what_no_znode_shows(shared_chroo
     too_early = KRaftBroker(7, tmp_path / "too-early", controller)
     with controller, broker:
         had_been(7, shared_chroot, tmp_path / "too-early")
-        too_early.launch()  # and waits for the quorum to accept it
+        too_early.launch()  # the broker waits until the quorum accepts it
         bootstrap = f"127.0.0.1:{controller.port}"
         try:
             done = eventually(
@@ -395,7 +395,7 @@ def test_a_finalization_with_a_broker_in_zookeeper_pages_with_its_blindness(
             with first:  # like the first restarted controller of a quorum, while another one leads
                 eventually(exporter.metrics, lambda text: too_early(text) == ["page"])
                 written = migration(client)["kraft_metadata_offset"]
-                eventually(lambda: migration(client)["kraft_metadata_offset"] > written)  # the step is not done
+                eventually(lambda: migration(client)["kraft_metadata_offset"] > written)  # the migration goes on
             eventually(exporter.metrics, lambda text: not too_early(text))
             dual_write.controller.finalize()
             eventually(exporter.metrics, lambda text: too_early(text) == ["page"])
@@ -408,7 +408,7 @@ def test_a_finalization_with_a_broker_in_zookeeper_pages_with_its_blindness(
 
 
 def too_early(text: str) -> list[str]:
-    """Return the severity of the alert, if it is open."""
+    """Return the severity of the alert on a finalization that comes too early, if it is open."""
     pattern = r'^kontrast_alert_since_timestamp_seconds{([^}]*alert="FinalizedTooEarly"[^}]*)}'
     return [re.findall(r'severity="(\w+)"', labels)[0] for labels in re.findall(pattern, text, re.MULTILINE)]
 
@@ -430,9 +430,3 @@ def test_it_says_where_no_quorum_rules_and_where_no_node_answers(shared_chroot):
     assert "no KRaft quorum rules this cluster" in ruled_by_a_broker.output
     assert unreachable.exit_code == ExitCode.UNAVAILABLE
     assert f"{nobody}: Connection refused" in unreachable.output
-
-
-@pytest.mark.parametrize("bootstrap", ["", "b1", "b1:0", "b1:99999", "b1:9092,b2"])
-def test_an_address_that_is_none_is_a_usage_error(bootstrap):
-    done = run("compare", "--zookeeper", "z:2181", "--bootstrap", bootstrap)
-    assert done.exit_code == ExitCode.USAGE

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -21,7 +20,6 @@ from cli.main import main
 from cli.printing.check_lines import health_lines, probe_line
 from cli.printing.standard_output import print_renderables
 from cli.sources.files import FilesSource
-from cli.sources.source import Scope
 from controller.contract.alert_row import Severity
 from controller.contract.ids import TopicPartition
 from questions.check import Finding, Health, check
@@ -30,6 +28,7 @@ from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.lint.table import lint
 from questions.picture import Beginning, Picture
+from questions.question import Scope
 from questions.state import State
 from tests.kept_texts import assert_as_before
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
@@ -85,7 +84,7 @@ def ask(question: str, *arguments: str) -> Result:
 
 @pytest.mark.parametrize("name", ASKED)
 def test_a_question_is_answered_as_before(name, where):
-    files = where[:2] if name.startswith("migration") else where  # which looks at the last moment only
+    files = where[:2] if name.startswith("migration") else where  # which has no --until
     done = ask(ASKED[name], *files)
     assert_as_before(f"$ kontrast {ASKED[name]}\n{done.stdout}exit code {done.exit_code}\n", ANSWERS / f"{name}.txt")
 
@@ -100,74 +99,10 @@ def test_there_is_no_answer_without_a_question():
     assert {file.stem for file in ANSWERS.iterdir()} == set(ASKED)
 
 
-@pytest.mark.parametrize(
-    "question",
-    ["check --json", "explain t1 --json", "explain controller --json", "lint --json", "whatif --each --json"],
-)
-def test_json_is_an_object_a_line(question, where):
-    lines = ask(question, *where).stdout.splitlines()
-    assert lines
-    assert all(isinstance(json.loads(line), dict) for line in lines)
-
-
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
-        ("explain t1-99", "there is no t1-99 in cluster shop"),
-        ("explain nothing", "there is no nothing in cluster shop"),
-        ("explain broker 77", "there is no broker 77 in cluster shop"),
-        (
-            "explain broker x",
-            "'broker x' is no subject. Write TOPIC-PARTITION, TOPIC, broker N, group NAME or controller",
-        ),
-        ("explain t1 t3", "'t1 t3' is no subject"),
-        ("explain nothing --key a", "there is no topic nothing in cluster shop"),
-        ("explain t1 t3 --key a", "--key needs one topic"),
-        ("explain t1 --key 0g --key-format hex", "'0g' is no key of the format hex: expected two hexadecimal digits"),
-        ("explain t1 --key 9223372036854775808 --key-format long", "expected a whole number of 64 bits"),
-        ("explain t1 --key x --key-format uuid", "expected one like 123e4567"),
-        ("whatif", "Give steps (--lose-broker 3, --lose-rack eu-1, …), or --each, or --rolling."),
-        ("whatif --each --rolling", "Give steps"),
-        ("whatif --lose-broker 77", "broker 77 is not registered, so it cannot be lost"),
-        ("whatif --lose-rack nowhere", "no registered broker is in rack nowhere: no broker has a rack"),
-        ("whatif --restore 1 --controlled", "--controlled needs --lose-broker or --lose-rack"),
-        ("whatif --each --at-once 2", "--at-once is for --rolling"),
-        ("whatif --reassign /nowhere.json", "there is no file /nowhere.json"),
-        ("place", "Name topics and --brokers"),
-        ("place t1 --brokers 2,x", "'2,x' is no list of ids. Write 1,2,3"),
-        ("place t1 --brokers 2147483648", "an id is at most 2147483647"),
-        ("place t1 --brokers ,", "',' is no list of ids"),
-        ("place t1 --brokers 77", "broker 77 is not registered"),
-        ("place nothing --brokers 3", "there is no topic nothing"),
-        ("place --from-cluster", "--from-cluster needs a goal"),
-        ("place --from-cluster --rack-aware", "has no rack. Set broker.rack and restart it"),
-        ("timeline --topic nothing", "the kept data of cluster shop lacks topic nothing"),
-        ("timeline --topic t1x", "cluster shop lacks topic t1x. Did you mean t1"),
-        ("timeline --broker 77 --partition t1-99", "cluster shop lacks t1-99, broker 77"),
-        ("timeline --partition t1", "'t1' is no partition. Write TOPIC-PARTITION, like orders-7"),
-        ("timeline --html /nowhere/page.html", "/nowhere/page.html cannot be written: No such file or directory"),
-        ("timeline --html page.html --json", "--html and --json exclude each other"),
-        ("check --probe --watch", "--watch and --probe exclude each other"),
-    ],
-)
-def test_a_question_about_nothing_is_one_sentence_and_exit_code_2(question, said, where):
-    done = ask(question, *where)
-    assert done.exit_code == 2
-    assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
 def test_a_topic_may_be_named_like_a_partition(where):
     assert ask("explain t1-3 --topic", *where).exit_code == 2
     assert ask("explain controller --topic", *where).exit_code == 2
     assert ask("explain t1 --topic", *where).stdout.startswith("topic t1: ")
-
-
-@pytest.mark.parametrize("question", ["check", "explain t1", "explain t1 --key a", "lint", "whatif --each"])
-def test_a_zookeeper_that_cannot_be_reached_is_exit_code_3(question):
-    done = ask(question, "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "0.2")
-    assert done.exit_code == 3
-    assert "127.0.0.1:1" in done.stderr
 
 
 def test_to_a_monitoring_system_what_cannot_be_reached_is_unknown():

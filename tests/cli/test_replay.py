@@ -283,37 +283,6 @@ def test_a_damaged_log_is_named_at_the_end(zk_data: Path, tmp_path: Path):
     assert line.startswith(f"kontrast: {tmp_path / 'log.1'} cannot be read from byte ")
 
 
-def test_a_wrong_chroot_is_named_with_the_right_one(zk_data: Path):
-    result = invoke("--zk-data", zk_data, "--chroot", "/kafka")
-    assert result.exit_code == 2
-    assert "no Kafka cluster below /kafka, they have one below /. Give --chroot" in result.stderr
-    assert result.stdout == ""  # neither an alert that there is no controller nor an incident
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "named"),
-    [
-        ([], 2, "--zk-data"),
-        (["--zk-data", "/absent"], 3, "/absent is no directory"),
-        (["--zk-data", "/", "--until", "yesterday"], 2, "'yesterday'"),
-        (["--zk-data", "/", "--until", "0xzz"], 2, "'0xzz'"),
-        (["--zk-data", "/", "--broker-config", "log.dirs=/x"], 2, "'log.dirs' is no broker setting"),
-        (["--zk-data", "/", "--broker-config", "min.insync.replicas"], 2, "must be KEY=VALUE"),
-        (["--zk-data", "/", "--broker-config", "min.insync.replicas=two"], 2, "min.insync.replicas=two"),
-        (["--zk-data", "/", "--kafka-version", "4.0"], 2, "Kafka 4.0"),
-        (["--zk-data", "/", "--from", "31"], 2, "'31' is not a zxid"),
-        (["--zk-data", "/", "--emit", "transitions,request"], 2, "'request' is not among transitions"),
-        (["--zk-data", "/", "--emit", ","], 2, "--emit"),
-        (["--zk-data", "/", "--chroot", "kafka"], 2, "'kafka' does not begin with /"),
-    ],
-)
-def test_a_mistake_is_one_sentence(arguments, code, named):
-    result = invoke(*arguments)
-    assert result.exit_code == code
-    assert len(result.stderr.splitlines()) == 1
-    assert named in result.stderr
-
-
 def test_a_request_is_one_object_and_one_line_that_names_some_of_its_partitions():
     led = {"leader": 1, "leader_epoch": 2, "isr": (1, 2), "replicas": (3, 1, 2)}
     states = (RequestedState("a", 0, **led, is_new=True), RequestedState("a", 1, **led))
@@ -424,26 +393,3 @@ def test_lines_come_at_the_speed_that_is_asked_for(zk_data: Path):
     assert slow.stdout == invoke("--zk-data", zk_data, "--emit", "alerts", "--json").stdout
     lasted_seconds = (objects(slow)[-1]["time_ms"] - objects(slow)[0]["time_ms"]) / 1000
     assert seconds >= lasted_seconds / 400 > 0.1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (["--speed", "0"], "'0' is no speed. Give a number above 0"),
-        (["--speed", "fast"], "'fast' is no speed"),
-        (["--speed", "nan"], "'nan' is no speed"),
-        (["--into", "somewhere"], "'somewhere' is no stream address"),
-        (["--into", "journal:X", "--json", "--emit", "alerts"], "--emit, --json cannot be given with --into"),
-        (["--into", "journal:X", "--broker-config", "min.insync.replicas=2"], "--broker-config cannot be given with"),
-        (["--into", "journal:X", "--cluster", "two words"], "'two words' is no name of a cluster"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused(zk_data: Path, arguments: list[str], says: str):
-    refused = invoke("--zk-data", zk_data, *arguments)
-    assert (refused.exit_code, says in refused.stderr) == (2, True), refused.stderr
-
-
-def test_a_wrong_chroot_publishes_nothing(zk_data: Path, tmp_path: Path):
-    wrong = invoke("--zk-data", zk_data, "--chroot", "/kafka", "--into", f"journal:{tmp_path / 'past'}")
-    assert (wrong.exit_code, "they have one below /. Give --chroot" in wrong.stderr) == (2, True)
-    assert not (tmp_path / "past").exists()

@@ -62,12 +62,6 @@ def test_an_answer_without_rows_is_empty_and_its_exit_code_stays(derived):
     assert (none.exit_code, none.stdout) == (0, "")
 
 
-def test_a_table_without_an_end_is_refused(derived):
-    done = kontrast("alerts", "--from", derived, "--watch", "--output", "csv")
-    assert done.exit_code == 2
-    assert "--output csv needs an end, which --watch has not. Give --json." in done.stderr
-
-
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_each_command_whose_answer_is_a_table_offers_the_forms(command):
     assert "--output [json|yaml|csv]" in kontrast(*command, "--help").stdout

@@ -13,7 +13,6 @@ from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
-from cli.embedded.process import free_port
 from cli.main import main
 from cli.running import ExitCode
 from tests.ingest.conftest import server_zxid
@@ -29,7 +28,7 @@ def of(watched: str, *arguments: object) -> Result:
 
 @pytest.fixture
 def kafka(watched: str) -> Iterator[KazooClient]:
-    """Yield a client in Kafka's place."""
+    """Yield a client that writes znodes as Kafka does."""
     client = KazooClient(hosts=watched)
     client.start()
     yield client
@@ -137,7 +136,7 @@ def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
         "broker 9: not registered, hosts 1 partition",
         "2 topics, 5 partitions: 1 NewPartition, 2 OfflinePartition, 2 OnlinePartition",
         "t-1: offline: no replica was live at its creation: broker 3 is not registered",
-        "t-2: offline: no in-sync broker is assigned: in sync [9], assigned [1,2]. "
+        "t-2: offline: no in-sync broker is assigned: broker 9 is in sync, but brokers 1 and 2 are assigned. "
         "No return and no failover elects one",
     ]
 
@@ -236,14 +235,6 @@ def test_the_ensemble_sees_nothing_but_a_session_that_opens_and_closes(zookeeper
     assert server_zxid(zookeeper) == before + 2
 
 
-def test_a_zookeeper_that_is_not_there_is_named_in_time():
-    address = f"127.0.0.1:{free_port()}"
-    done = run("--zookeeper", address, "--connect-timeout", "0.5")
-    assert done.exit_code == ExitCode.UNAVAILABLE
-    assert f"ZooKeeper at {address} cannot be reached: {address} refuses connections" in done.stderr
-    assert done.stdout == ""
-
-
 def test_the_cluster_may_come_from_the_configuration(watched, kafka, tmp_path: Path):
     put(kafka, "/controller_epoch", b"5")
     put(kafka, "/other/controller_epoch", b"6")
@@ -256,12 +247,6 @@ def test_the_cluster_may_come_from_the_configuration(watched, kafka, tmp_path: P
     assert (which.exit_code, "which cluster? Give --cluster with one of orders, other" in which.stderr) == (2, True)
     wrong = run("--config", file, "--cluster", "order")
     assert (wrong.exit_code, "no cluster 'order' is configured" in wrong.stderr) == (2, True)
-
-
-def test_without_an_address_it_says_how_to_give_one():
-    done = run()
-    assert done.exit_code == ExitCode.USAGE
-    assert "'zookeeper' is not set. Give --zookeeper" in done.stderr
 
 
 def test_a_closed_pipe_is_no_mistake(watched: str, kafka: KazooClient):

@@ -9,7 +9,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import click
 import msgspec
 import pytest
 from kafka import KafkaProducer
@@ -17,21 +16,16 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.main import main
-from cli.settings.config import ConfigError
 from cli.sources.options import source_of
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope
 from cli.sources.zookeeper import without_garbage_collection
-from controller.contract.ids import TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.problem import Problem
 from controller.contract.records import Record, encode_record
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.errors import ServeError
-from ingest.errors import IngestError
-from questions.explain.broker import explain_broker
-from questions.explain.partition import explain_partition
 from questions.picture import Beginning, Origin, Picture
+from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
@@ -88,10 +82,6 @@ def _in_short(problem: Problem | None) -> Problem | None:
     return Problem.ELECTION_DUE if problem is Problem.LEADERLESS else problem
 
 
-def pages(picture: Picture) -> list[str]:
-    return [f"{row.alert} {row.cause}" for row in picture.alerts if row.severity.value == "page"]
-
-
 def test_the_recorded_moment_has_problems_of_several_kinds(from_files):
     assert from_files.origin is Origin.HISTORY
     kinds = {row.alert for row in from_files.alerts}
@@ -99,13 +89,6 @@ def test_the_recorded_moment_has_problems_of_several_kinds(from_files):
     assert [row.severity.value for row in from_files.alerts] == sorted(
         (row.severity.value for row in from_files.alerts), key=["page", "warn", "info"].index
     )
-
-
-def test_the_changes_give_the_same_as_the_files(tmp_path, records, from_files):
-    write_changes(tmp_path / "changes", records)
-    found = picture("--from", f"journal:{tmp_path / 'changes'}")
-    assert facts(found) == facts(from_files)
-    assert pages(found) == pages(from_files)
 
 
 def test_changes_begin_with_the_newest_complete_read_unless_the_past_is_asked_for(tmp_path, records):
@@ -127,25 +110,6 @@ def test_what_an_older_forwarder_still_sends_changes_nothing(tmp_path, records, 
     assert "/brokers/topics/ghost" not in found.records
     assert found.as_of_ms == from_files.as_of_ms
     assert facts(found) == facts(from_files)
-
-
-def test_the_outputs_give_the_same_brokers_partitions_and_alerts(tmp_path, records, from_files):
-    outcome = steps(new_context("shop"), records)
-    for output in ("metadata", "alerts", "gauges", "transitions"):
-        with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
-            journal.append_batch(1, [encode_row(row) for row in outcome.effects if row.output == output])
-    found = picture("--from", f"journal:{tmp_path / 'derived'}", scope=Scope(past=True, keeps=lambda _: True))
-    assert found.origin is Origin.HISTORY
-    assert facts(found) == facts(from_files)
-    assert found.header.acting
-    assert found.reason(TopicPartition("t3", 2)) == from_files.reason(TopicPartition("t3", 2))
-    assert [(row.id, row.cause) for row in found.alerts] == [(row.id, row.cause) for row in from_files.alerts]
-    due = explain_partition(found, TopicPartition("t3", 2))
-    assert [said.says for said in due.statements if said.about == "comes back"] == ["as soon as broker 2 is elected"]
-    away, seen_away = explain_broker(found, 1), explain_broker(from_files, 1)
-    assert away.headline == seen_away.headline
-    assert away.since == seen_away.since
-    assert len(found.story) == sum(row.output == "transitions" for row in outcome.effects)
 
 
 def test_a_topic_of_changes_and_topics_of_outputs_give_the_same_too(shared_broker, own_name, records, from_files):
@@ -200,19 +164,6 @@ def test_what_one_look_cannot_date_is_said_to_be_unknown(from_files):
     assert from_files.since(began_ms + 1).exact
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ([], "which cluster? Give --zookeeper"),
-        (["--zookeeper", "zk:2181", "--zk-data", "/x"], "--zookeeper and --zk-data exclude each other"),
-        (["--zookeeper", "zk:2181", "--until", "0x1"], "--until needs --zk-data"),
-    ],
-)
-def test_a_source_that_is_not_one_is_refused_in_a_sentence(arguments, said):
-    with pytest.raises(ConfigError, match=said.replace("?", r"\?")):
-        source(*arguments)
-
-
 def test_of_several_clusters_one_must_be_named(tmp_path, recorded_files, records):
     write_changes(tmp_path / "changes", records, list(history(recorded_files, "depot").records()))
     address = f"journal:{tmp_path / 'changes'}"
@@ -239,20 +190,6 @@ def test_outputs_without_transitions_are_asked_without_their_past(tmp_path, reco
     assert found.story is None
     assert "holds no transitions" in caplog.text
     assert "the causes are unknown, because" in caplog.text
-
-
-def test_files_without_a_cluster_below_the_chroot_say_where_one_is(recorded_files):
-    with pytest.raises(NotFoundError, match="they have one below /: give --chroot"):
-        picture("--zk-data", recorded_files, "--chroot", "/kafka")
-    with pytest.raises(IngestError, match="is no directory"):
-        picture("--zk-data", recorded_files / "absent")
-
-
-def test_a_moment_that_is_none_is_a_mistake_of_the_command_line(recorded_files):
-    with pytest.raises(click.BadParameter, match="neither a zxid"):
-        source("--zk-data", recorded_files, "--until", "yesterday")
-    with pytest.raises(click.BadParameter, match="no stream address"):
-        source("--from", "elsewhere")
 
 
 def test_what_a_look_leaves_in_cycles_is_gone_after_the_next():

@@ -27,7 +27,7 @@ def say(text):
 report(b"READY=1")
 say(os.getpid())
 """
-# Each handles SIGTERM before it is ready, because the supervisor may end it at once then.
+# Each child handles SIGTERM before it is ready, because the supervisor may end it at once after that.
 PATIENT = (
     "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(say('bye')))\n"
     + READY

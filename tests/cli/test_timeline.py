@@ -129,22 +129,6 @@ def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(recorded
     assert {span["condition"] for span in lanes["t3-2"]} >= {Condition.WELL.value, Condition.DOWN.value}
 
 
-def test_the_changes_and_the_outputs_give_the_same_as_the_files(tmp_path, records, recorded_files):
-    with JournalWriter(tmp_path / "changes") as journal:
-        journal.append([encode_record(record) for record in records])
-    effects = steps(new_context("shop"), records).effects
-    for output in OUTPUTS:
-        with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
-            journal.append_batch(1, [encode_row(row) for row in effects if row.output == output])
-    wanted = of_files(recorded_files, "--until", MOMENT_MS)
-    for name in ("changes", "derived"):
-        done = ask("--from", f"journal:{tmp_path / name}", "--json")
-        assert done.exit_code == 0, done.stderr
-        found = json.loads(done.stdout)
-        assert found["events"] == wanted["events"]
-        assert found["pictured"]["left_out"] == wanted["pictured"]["left_out"]
-
-
 @pytest.mark.parametrize("ends", [("0x198", "0x199"), ("1795373040000", "1795373040001")])
 def test_a_window_is_the_same_in_files_and_in_a_stream(tmp_path, records, recorded_files, ends):
     with JournalWriter(tmp_path / "changes") as journal:
@@ -168,18 +152,6 @@ def changes(timeline: dict) -> Counter:
         for change in event["changes"]
         for name in change["partitions"] or [change["subject"]]
     )
-
-
-def test_the_end_of_an_alert_is_shown_with_its_beginning(recorded_files):
-    said = [event["says"] for event in of_files(recorded_files, "--partition", "t3-2", "--until", "0x120")["events"]]
-    alerts = [words.partition(":")[0] for words in said if words.startswith("PartitionsOffline")]
-    assert alerts[:2] == ["PartitionsOffline of broker 2 opened", "PartitionsOffline of broker 2 resolved"]
-
-
-def test_a_timeline_needs_a_past():
-    done = ask("--zookeeper", "127.0.0.1:1")
-    assert done.exit_code == 2
-    assert "a timeline needs a past. Give --zk-data or --from" in done.stderr
 
 
 def test_what_people_wrote_into_znodes_is_inert_on_the_page():
@@ -247,24 +219,6 @@ def test_every_isr_of_a_partition_is_in_its_timeline(recorded_files, records, na
     shown = [found[1] for _, _, says in changed if (found := _WROTE_ISR.search(says))]
     assert list(dict.fromkeys(wanted)) == list(dict.fromkeys(shown))
     assert len(wanted) <= len(shown)
-
-
-def test_an_isr_that_the_controller_shrank_and_a_reassignment_tell_from_to_and_why(recorded_files):
-    events = of_files(recorded_files, "--partition", "t1-0", "--until", MOMENT_MS)["events"]
-    said = {event["says"]: [change["says"] for change in event["changes"]] for event in events}
-    by_controller = "written by the controller of epoch 1"
-    assert said["ApiPartitionReassignment: partition t1-0 moves to [2, 1, 4]"] == [
-        "a reassignment began: replicas [3,2,4] -> [2,1,4], once broker 1 is in sync"
-    ]
-    assert said["ApiPartitionReassignment: partition t1-0 moves to [2, 4, 3]"] == [
-        "a reassignment was cancelled: replicas [2,1,4] -> [2,4,3]",
-        f"broker 1 left the ISR: in sync [3,4,1] -> [3,4] of [2,4,3], {by_controller}",
-    ]
-    left = [event for event in events if event["says"] == "BrokerChange: broker 2 left"]
-    assert [change["says"] for event in left for change in event["changes"]][:2] == [
-        f"broker 2 left the ISR: in sync [3,2,4] -> [3,4] of [3,2,4], {by_controller}",
-        f"broker 2 left the ISR: in sync [3,4,2] -> [3,4] of [3,2,4], {by_controller}",
-    ]
 
 
 def test_a_completed_reassignment_names_the_replicas_before_and_after(recorded_files):

@@ -1,4 +1,4 @@
-"""`kontrast topics` against a real broker, with topics that are missing, made, wrong, repaired, and beyond repair."""
+"""`kontrast topics` against a real broker, with topics that are missing, created, wrong, fixed, or beyond repair."""
 
 from __future__ import annotations
 

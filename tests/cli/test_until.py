@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.sources.moments import moment_ms
 from controller.contract.outputs import encode_row
 from controller.contract.records import encode_record
 from controller.restore.stored_context import new_context
 from controller.step import steps
+from questions.moments import moment_ms
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
@@ -103,10 +103,3 @@ def test_a_time_is_written_as_people_write_it(text, meant):
 def test_a_local_time_has_the_zone_of_the_machine(monkeypatch):
     here = datetime(2026, 11, 26, 10, 30).astimezone()
     assert moment_ms("2026-11-26T10:30 local", NOW) == round(here.timestamp() * 1000)
-
-
-@pytest.mark.parametrize("text", ["25:00", "tomorrow 3:00", "-15", "-0m", "14:03 here", ""])
-def test_what_is_no_time_is_refused_with_the_forms(text):
-    done = ask("check", "--zk-data", "/nowhere", "--until", text)
-    assert done.exit_code == 2
-    assert "nor a time (14:03, yesterday 22:00, -15m, 2024-05-01T03:12:00Z" in done.stderr

@@ -16,7 +16,7 @@ from tests.conformance.controller_log import Account, Move, Told
 
 
 class Agreement(NamedTuple):
-    """How many were matched, how many really were, how many were derived."""
+    """How many items are in both accounts, in the real one, and in the derived one."""
 
     matched: int
     real: int

@@ -1,4 +1,4 @@
-"""Busy times of controllers by their own logs. A large cluster is not quiet while one loads it without a write.
+"""Busy times of controllers by their own logs, because a large cluster is not quiet while a controller loads it.
 
 Only the times belong here. `controller_log` reads the lines on transitions and requests.
 """

@@ -22,7 +22,7 @@ NOTHING = "nothing"
 FAILOVER = "ControllerFailover"
 AUTOMATIC = "AutoPreferredReplicaLeaderElection"
 ASKED_ELECTION = "ReplicaLeaderElection"
-REASSIGNMENT = "PartitionReassignment"  # which of the two asked for it is not in the log
+REASSIGNMENT = "PartitionReassignment"  # the log does not show whether the API or the znode asked for it
 ALTER_PARTITION = "AlterPartitionReceived"
 
 _EITHER_REASSIGNMENT = ("ApiPartitionReassignment", "ZkPartitionReassignment")
@@ -43,7 +43,7 @@ _BEGINNINGS = tuple(
         (r"Delete topic callback invoked ", "TopicDeletionStopReplicaResponseReceived"),
         (r"Shutting down broker \d+", "ControlledShutdown"),
         (r"Processing automatic preferred |Checking need to trigger auto", AUTOMATIC),
-        (r"Leader imbalance ratio for broker \d+ is 0\.0 ", NOTHING),  # and it elects no leader, until the next broker
+        (r"Leader imbalance ratio for broker \d+ is 0\.0 ", NOTHING),  # no election until the next broker
         (r"Leader imbalance ratio for broker ", AUTOMATIC),
         (r"Starting replica leader election .* triggered by (?!AutoTriggered)", ASKED_ELECTION),
         (r"Starting preferred replica leader election ", ASKED_ELECTION),
@@ -54,7 +54,7 @@ _BEGINNINGS = tuple(
         (r"Updating assignment of partition |Handling reassignment of partition ", REASSIGNMENT),
     )
 )
-# Lines that are written in the course of a reassignment, whatever made the controller take it up.
+# Lines that belong to a reassignment, whichever event made the controller begin it.
 _IN_REASSIGNMENT = re.compile(r"Leader -?\d+ for partition \S+ being reassigned|Updating leader epoch for partition ")
 _CARRIES_REASSIGNMENT = {
     FAILOVER,
@@ -74,7 +74,7 @@ class Caused(NamedTuple):
 
 
 class CauseAgreement(NamedTuple):
-    """How many causes were compared and equal, and which were not: (real, derived) with how often and one example."""
+    """How many causes were compared, how many were equal, and the pairs (real, derived) of others, with an example."""
 
     equal: int
     compared: int
@@ -107,7 +107,7 @@ def derived_causes(rows: Iterable[Row]) -> dict[str, list[Caused]]:
 
 
 def compare_causes(real: dict[str, list[Caused]], derived: dict[str, list[Caused]]) -> CauseAgreement:
-    """Compare the causes of the moves that both accounts have, in an order that both have."""
+    """Compare the causes of the moves that both accounts have in the same order."""
     equal, compared = 0, 0
     wrong: Counter[tuple[str, str]] = Counter()
     examples: dict[tuple[str, str], str] = {}
@@ -143,7 +143,7 @@ class _EventThread:
 
     def __init__(self) -> None:
         self._kind = NOTHING
-        self._ended = ""  # when that was over, if it is
+        self._ended = ""  # when the event ended, if it has
 
     def handling(self, time: str) -> str:
         """Return the current event. An event that ended in this very millisecond still counts."""

@@ -22,9 +22,9 @@ class CutTerm(NamedTuple):
 
     epoch: int
     lasted_ms: int
-    moved: int  # partitions of which its controller moved something
-    derived: int  # of those, as the replica derived it
-    said: bool  # whether a row said that its controller took over, and one that it resigned
+    moved: int  # partitions that the controller moved, or of which it moved a replica
+    derived: int  # how many of these the replica derived
+    said: bool  # whether rows have both the controller's takeover and its resignation
 
     def __str__(self) -> str:
         said = "said" if self.said else "not said"

@@ -196,5 +196,5 @@ def why(differing: Differing) -> str:
     if "delete" in differing.gauge:
         return ANSWERS
     if not differing.real:
-        return JUST_REGISTERED  # it is called controller, and never took over
+        return JUST_REGISTERED  # the broker is named controller, but never took over
     return DRIFT if differing.gauge == "preferredreplicaimbalancecount" else ORDER

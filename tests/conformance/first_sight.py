@@ -1,6 +1,6 @@
-"""What the replica makes of recordings that no rule has seen: `python -m tests.conformance.first_sight FILE ...`.
+"""Agreement with recordings that no rule has seen: `python -m tests.conformance.first_sight FILE ...`.
 
-Here belong the figures that are printed of each recording, and that `large.py` has of the kept ones.
+The printed figures of each recording belong here. `large.py` keeps the figures of kept recordings.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ class Sight(NamedTuple):
 
     moves: Agreement
     requests: Agreement
-    parted: Mapping[int, Parted]  # by the controller's epoch, cut terms too
+    parted: Mapping[int, Parted]  # by the controller's epoch, including cut terms
     proof: Proof
     cut: Sequence[CutTerm]
     gauges_equal: int
     gauges_compared: int
     gauges_wrong: Mapping[str, int]
     quiet: Sequence[Impaired]  # the partitions that were impaired at quiet moments, by ZooKeeper's log
-    differing: Sequence[int]  # the numbers of the records before quiet moments at which rows named others
+    differing: Sequence[int]  # by record number, quiet moments at which the rows called other partitions impaired
 
     def lines(self) -> Iterator[str]:
         """Yield the figures as text, without the terms in which the accounts differ."""

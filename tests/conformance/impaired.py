@@ -1,6 +1,6 @@
 """Partitions that clients cannot use or may lose at quiet moments, by the znodes alone and by the rows.
 
-The comparison of an operator's first question belongs here. `agreement` compares the controller's way there.
+An operator's first question is compared here. `agreement` compares the controller's steps to that state.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def by_znodes(records: Sequence[Record], *, caps_min_isr: bool) -> Iterator[Impa
                 others[record.path] = "" if record.kind is RecordKind.DELETED else record.data or ""
                 adding = _adding(others, adding)
             case ["", "controller_epoch"]:
-                adding = _adding(others, {})  # a new controller reads the replicas, the added ones among them
+                adding = _adding(others, {})  # a new controller reads all replicas, including added ones
             case _ if record.kind is RecordKind.DELETED:
                 others.pop(record.path, None)
             case _:
@@ -69,7 +69,7 @@ def _adding(others: Mapping[str, str], known: Mapping[Partition, frozenset[int]]
         topic, number = entry["topic"], entry["partition"]
         assigned = json.loads(others.get(f"/brokers/topics/{topic}") or '{"partitions": {}}')["partitions"]
         added = frozenset(entry["replicas"]) - frozenset(assigned.get(str(number), ()))
-        adding[topic, number] = known.get((topic, number), added)  # it is rewritten when one of them is done
+        adding[topic, number] = known.get((topic, number), added)  # the request is rewritten when one partition is done
     return adding
 
 

@@ -1,7 +1,7 @@
 """Differences between the replica and real controllers in large and unusual clusters, by recording and term.
 
 The figures belong here, under names that recordings/README.md explains. They date from the first sight until one of
-these recordings corrects a rule. A figure that shrinks is a success. Write it down here.
+these recordings corrects a rule. If a figure shrinks, which is a success, write the new one here.
 """
 
 from __future__ import annotations

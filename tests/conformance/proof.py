@@ -37,8 +37,8 @@ _TOPIC = re.compile(r"/(?:brokers/topics|admin/delete_topics)/[^/]+")
 class Proof(NamedTuple):
     """Counts of final moves.
 
-    Every published move is proved by a write, by the log only, or unprovable. `inferred` counts those among them with
-    `inferred_by`. `unpublished` counts the moves of the log that the replica did not publish as final.
+    Every published move is proved by a write, proved by the log only, or unprovable. `inferred` counts published moves
+    with `inferred_by`. `unpublished` counts moves of the log that the replica did not publish as final.
     """
 
     published: int = 0
@@ -52,8 +52,8 @@ class Proof(NamedTuple):
 def proof_of(records: Iterable[Record], rows: list[Row], real: Account) -> Proof:
     """Return the counts of a replay.
 
-    The log proves a move that it has too. A write proves such a move as well if the same controller wrote to ZooKeeper
-    at the place of the final row or later: a controller has one thread.
+    The log proves a move that it has, too. A write also proves such a move if the same controller wrote to ZooKeeper at
+    the place of the final row or later, because a controller has one thread.
     """
     last_write, ours = _last_writes(records), as_far_as_told(account_of(rows), real).moves
     published = final_transitions(rows)
@@ -72,7 +72,7 @@ def proof_of(records: Iterable[Record], rows: list[Row], real: Account) -> Proof
 
 
 def _in_both(real: Sequence[object], ours: Sequence[object]) -> Iterator[int]:
-    """Yield the places of our moves that the log has too, in its order."""
+    """Yield the places of our moves that the log has in the same order."""
     if real == ours:
         yield from range(len(ours))
         return

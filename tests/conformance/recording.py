@@ -30,7 +30,7 @@ from tests.conformance.controller_log import Account, read_account
 ARCHIVES = Path(__file__).parent / "recordings"
 ENDING = ".tar.xz"
 
-# Recordings for the page's pictures alone. They agreed entirely at first sight, and judging them takes half a minute.
+# Recordings only for the page's pictures. They agreed entirely at first sight, and a replay takes half a minute.
 PICTURED = {"racks39b", "racks39c"}
 
 # The brokers' configuration in all recordings that no znode shows, unless recording.json has other values.
@@ -76,16 +76,16 @@ class Recording:
         return last
 
     def profile(self) -> Profile | None:
-        """Return its release's behaviour, as an operator would set it.
+        """Return the release's behaviour, as an operator would set it.
 
-        None leaves it to the znodes, as during an upgrade.
+        None means that the core infers it from the znodes, as during an upgrade.
         """
         description = self._description()
         release = None if "upgrade_to" in description else description.get("kafka")
         return None if release is None else profile_of(read_release(release))
 
     def release(self) -> str:
-        """Return its Kafka release, like 3.9, and both of an upgrade."""
+        """Return the recording's Kafka release, like 3.9, or both releases of an upgrade."""
         description = self._description()
         releases = description.get("kafka", RELEASE.get(self.name, "3.9")), description.get("upgrade_to")
         return " to ".join("{}.{}".format(*read_release(release)) for release in releases if release is not None)

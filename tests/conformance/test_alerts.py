@@ -24,7 +24,7 @@ CAUSES = {
     "BrokerCrashed": {"kill", "pause", "delete the broker's znode"},
     "BrokerShutDown": {"stop"},
 }
-EXPIRY_MS = 9_000  # of a session, with the time that ZooKeeper takes to notice
+EXPIRY_MS = 9_000  # longest time until ZooKeeper notices the end of a session
 
 URGENCY = [Severity.INFO, Severity.WARN, Severity.PAGE]
 

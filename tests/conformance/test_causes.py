@@ -14,7 +14,7 @@ REASSIGNED = {
     "dev28": {"ZkPartitionReassignment": {"c-0", "c-1"}},
     "dev11": {"ZkPartitionReassignment": {"c-0", "c-1"}},
     "hard39": {"ApiPartitionReassignment": {"a-0", "a-1", "e-0", "e-1"}, "ZkPartitionReassignment": {"e-1"}},
-    # Of the two times three, only those that a failover did not cut. The rest belongs to the failover.
+    # Of two requests with three partitions each, those that no failover cut. The others belong to the failover.
     "race39": {"ZkPartitionReassignment": {"a-2", "a-3", "b-2", "b-3"}},
 }
 

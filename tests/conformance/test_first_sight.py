@@ -1,4 +1,4 @@
-"""The figures that are printed of fresh recordings are those that the kept ones are held to."""
+"""The figures that are printed for fresh recordings are the same that tests compare for kept recordings."""
 
 from __future__ import annotations
 

@@ -131,9 +131,10 @@ def state_of(replayed: Replay) -> dict:
 
 
 def leadership_of(replayed: Replay) -> dict:
-    """Return the same without the states of replicas.
+    """Return every partition's state, replicas, leader, epoch and ISR.
 
-    After large losses it is unknown whether a controller was cut among its removals (KAFKA-12315).
+    The replicas' states are left out, because after large losses it is unknown whether a controller was cut among its
+    removals (KAFKA-12315).
     """
     return {tp: (state, replicas, value) for tp, (state, replicas, _, value) in state_of(replayed).items()}
 

@@ -1,4 +1,4 @@
-"""Storms on a real cluster, with topics by the hundred and repeated failovers. The replica ends with the truth.
+"""Storms on a real cluster, with hundreds of topics and repeated failovers. The replica's end state must be true.
 
 KONTRAST_FAULTS_TOPICS=1000 gives the storm of topics its full size.
 """

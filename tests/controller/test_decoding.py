@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 from controller.contract.decoding import JsonDecoder, MsgpackDecoder, UndecodableError
 from controller.contract.outputs import BadRowError, decode_row, encode_row
 from controller.contract.records import BadRecordError, RecordKind, decode_record, encode_record
-from controller.contract.znodes import BrokerZnode, TopicZnode, ZnodeError, decode
+from controller.contract.znodes import BrokerZnode, ClusterIdZnode, TopicZnode, ZnodeError, decode
 from controller.restore.stored_context import StateVersionError, encode_header, restore_context
 from tests.controller.znode_history import ZnodeHistory
 
@@ -63,6 +63,19 @@ def test_deep_nesting_that_is_a_value_of_a_record_is_refused_by_the_znode():
     history = a_life()
     history.write("/brokers/topics/t", b'{"version":1,"unknown":' + b'{"0":' * DEEP)
     assert any(row.output == "refused" and "nested too deeply" in row.reason for row in history.effects)
+
+
+def test_half_of_a_character_in_a_znode_is_a_question_mark_as_java_writes_it():
+    content = rb'{"version":5,"jmx_port":-1,"endpoints":["PLAINTEXT://h:1"],"rack":"\udfff","more":[1,"\ud800"]}'
+    broker = decode(content, BrokerZnode)
+    assert broker.rack == "?"
+    assert decode(rb'{"id":"\ud83d\udca5"}', ClusterIdZnode).id == "\U0001f4a5"
+
+
+def test_deep_nesting_around_half_of_a_character_is_refused():
+    content = b'{"a":' * 990 + rb'"\ud800"' + b"}" * 990
+    with pytest.raises(ZnodeError, match="nested too deeply"):
+        decode(content, ClusterIdZnode)
 
 
 @pytest.mark.parametrize("encoded", [b"\x91" * DEEP, b"\x81\xa1a" * DEEP, b"", b"\xc1", b"\xdf\xff\xff\xff\xff"])

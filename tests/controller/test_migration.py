@@ -529,7 +529,7 @@ def test_the_way_back_as_the_migration_goes():
 
 
 def test_brokers_in_kraft_mode_go_back_first():
-    assert "Take brokers 1, 2 back to ZooKeeper mode" in shown(all_in_kraft_mode()).rollback_sentence
+    assert "Take brokers 1 and 2 back to ZooKeeper mode" in shown(all_in_kraft_mode()).rollback_sentence
 
 
 def test_what_waits_in_admin_is_a_leftover_that_the_next_controller_obeys():
@@ -607,7 +607,7 @@ def test_the_quorum_waits_for_brokers_by_name():
     assert shown(history).missing_brokers == (2,)
     assert "broker 2 (in the assignment of t0-0), which is not registered. Start it" in shown(history).next_step
     history.broker(2)
-    assert shown(history).next_step.startswith("the quorum waits until brokers 1, 2, 3 and all its voters")
+    assert shown(history).next_step.startswith("the quorum waits until brokers 1, 2 and 3 and all its voters")
 
 
 def test_of_many_missing_brokers_two_are_named():

@@ -34,21 +34,18 @@ def opened(history: ZnodeHistory, kind: str) -> AlertRow:
 def told(story: Story) -> tuple[list[tuple[Severity, str]], str]:
     """Return the alert's sentences, for one and for three if it counts, and the sentence that ends it."""
     said = []
-    for count in (1, 3) if story.counts else (None,):
-        telling = story.tell() if count is None else story.tell(count)
-        history = next(telling)
-        alert = opened(history, story.kind)
+    for count in (1, 3) if story.counts else (1,):
+        alert = opened(story.opened(count), story.kind)
         said.append((alert.severity, alert.cause))
-        for _ in telling:
-            raise AssertionError("a story is told in two parts")
-        ends = [row for row in history.effects if isinstance(row, AlertRow) and row.id == alert.id]
+        rows = story.ended(count).effects
+        ends = [row for row in rows if isinstance(row, AlertRow) and row.id == alert.id]
         assert ends[-1].state == "resolved", f"{story.title} does not end"
     return said, ends[-1].cause
 
 
 def advice(story: Story) -> list[str]:
     """Return the alert's advice if it is not its kind's."""
-    action = opened(next(story.tell(*([1] if story.counts else []))), story.kind).action
+    action = opened(story.opened(), story.kind).action
     return [] if action == ALERT_KINDS[story.kind].action else [action]
 
 
@@ -84,3 +81,24 @@ def test_a_sentence_is_one_short_clause_with_the_numbers_that_go_with_it(story):
         assert not SEVERAL_IN_THE_SINGULAR.search(sentence), sentence
     if story.counts:
         assert said[0] != said[1]
+
+
+def of_kinds(field: str) -> pytest.MarkDecorator:
+    """Run a test with every story whose kind has this field."""
+    stories = [story for story in STORIES if getattr(ALERT_KINDS[story.kind], field)]
+    return pytest.mark.parametrize("story", stories, ids=lambda story: f"{story.kind}-{story.title}")
+
+
+@of_kinds("lasts_ms")
+def test_what_happened_stays_open_for_as_long_as_its_kind_lasts(story):
+    history = story.opened()
+    lasts_ms = ALERT_KINDS[story.kind].lasts_ms
+    history.heartbeat(lasts_ms - 60_000)
+    assert opened(history, story.kind)
+    history.heartbeat(61_000)
+    assert story.kind not in {row.alert for row in history.open_alerts().values()}
+
+
+@of_kinds("divergence")
+def test_a_divergence_is_counted(story):
+    assert story.opened().gauges().divergences[ALERT_KINDS[story.kind].divergence] >= 1

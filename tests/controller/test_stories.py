@@ -44,31 +44,6 @@ def test_a_snapshot_publishes_every_partition_and_predicts_nothing(history):
     assert gauges.partitions_by_state["OnlinePartition"] == 2
 
 
-def test_a_new_topic_is_predicted_before_the_controller_writes_it(history):
-    effects = history.topic("new", {0: [3, 1]})
-    assert history.transitions(effects) == [
-        "final topic new NonExistent -> Existing",
-        "provisional new-0 NonExistentPartition -> NewPartition",
-        "provisional new-0@1 NonExistentReplica -> NewReplica",
-        "provisional new-0@3 NonExistentReplica -> NewReplica",
-        "provisional new-0 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]",
-        "provisional new-0@1 NewReplica -> OnlineReplica",
-        "provisional new-0@3 NewReplica -> OnlineReplica",
-    ]
-    assert history.row("new", 0).problem == "not_yet_created"
-    zk_state = history.state("new", 0, 3, 0, [3, 1])
-    assert history.transitions(zk_state) == [
-        "final new-0 NonExistentPartition -> NewPartition",
-        "final new-0@1 NonExistentReplica -> NewReplica",
-        "final new-0@3 NonExistentReplica -> NewReplica",
-        "final new-0 NewPartition -> OnlinePartition leader=3 epoch=0 isr=[3, 1]",
-        "final new-0@1 NewReplica -> OnlineReplica",
-        "final new-0@3 NewReplica -> OnlineReplica",
-    ]
-    assert history.row("new", 0).problem is None
-    assert history.gauges().pending_writes == 0
-
-
 def test_the_requests_of_a_creation_carry_what_was_written(history):
     history.topic("new", {0: [3, 1]})
     effects = history.state("new", 0, 3, 0, [3, 1])
@@ -89,24 +64,6 @@ def test_the_prediction_and_its_confirmation_have_one_key(history):
     moves = [row for row in history.effects if isinstance(row, Transition) and row.to_state == "OnlinePartition"]
     assert [move.status for move in moves] == [Status.PROVISIONAL, Status.FINAL]
     assert moves[0].effect == moves[1].effect
-
-
-def test_a_dead_leader_is_replaced_and_a_sole_replica_goes_offline_by_name(history):
-    effects = history.broker_leaves(3)
-    assert history.transitions(effects) == [
-        "final broker 3 live -> dead",
-        "provisional t-1 OnlinePartition -> OfflinePartition",
-        "provisional t-1@3 OnlineReplica -> OfflineReplica",
-        "provisional t-0@3 OnlineReplica -> OfflineReplica",
-    ]
-    offline = history.row("t", 1)
-    assert (offline.state, offline.problem) == ("OfflinePartition", "no_live_in_sync_replica")
-    assert offline.reason == (
-        f"no live in-sync replica: in sync [3], broker 3 crashed at zxid {history.zxid:#x}. "
-        "It stays offline until broker 3 returns"
-    )
-    assert history.alerts() == [("open", "PartitionsOffline/broker 3"), ("open", "BrokerCrashed/broker 3")]
-    assert history.gauges().offline_partitions == 1
 
 
 def test_the_election_is_due_until_zookeeper_shows_it(history):
@@ -170,21 +127,6 @@ def test_values_that_were_never_read_are_confirmed_by_the_one_that_was(history):
     assert history.row("m", 0).predicted_leader is None
 
 
-def test_a_deletion_runs_to_its_end(history):
-    effects = history.write("/admin/delete_topics/t")
-    assert "provisional t-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
-    assert "provisional t-0 OfflinePartition -> NonExistentPartition" in history.transitions(effects)
-    assert "provisional t-1@3 OfflineReplica -> ReplicaDeletionStarted" in history.transitions(effects)
-    assert history.gauges().topics_to_delete == 1
-    for partition in (0, 1):
-        history.delete(f"/brokers/topics/t/partitions/{partition}/state")
-    history.delete("/brokers/topics/t")
-    history.delete("/admin/delete_topics/t")
-    gauges = history.gauges()
-    assert (gauges.topics, gauges.partitions, gauges.topics_to_delete, gauges.pending_writes) == (0, 0, 0, 0)
-    assert history.row("t", 0).state == "NonExistentPartition"
-
-
 def test_a_topic_that_is_being_deleted_raises_no_alarm(history):
     history.broker_leaves(3)
     assert ("open", "PartitionsOffline/broker 3") in history.alerts()
@@ -228,37 +170,12 @@ def test_a_cluster_without_controller_is_alerted_after_the_grace(history):
     assert history.alerts()[-1] == ("resolved", "NoController")
 
 
-def test_writes_that_do_not_come_are_overdue(history):
-    history.broker_leaves(2)
-    history.heartbeat(21_000)
-    assert ("open", "ControllerOverdue") in history.alerts()
-    history.state("t", 0, 3, 1, [3])
-    history.heartbeat()
-    assert ("resolved", "ControllerOverdue") in history.alerts()
-
-
 def test_a_znode_that_cannot_be_read_is_refused_and_the_last_good_value_stays(history):
     effects = history.write("/brokers/topics/t/partitions/0/state", b"\xff{not json")
     refused = next(row for row in effects if isinstance(row, RefusedRow))
     assert (refused.path, refused.data_base64) == ("/brokers/topics/t/partitions/0/state", "/3tub3QganNvbg==")
     assert history.row("t", 0).leader == 2
     assert history.gauges().refused == 1
-
-
-def test_a_preferred_election_and_a_controlled_shutdown_are_explained(history):
-    history.state("t", 0, 3, 1, [3])  # controlled shutdown of 2
-    history.state("t", 0, 3, 1, [3, 2])
-    history.state("t", 0, 2, 2, [3, 2])
-    assert history.gauges().elections == {
-        "ControlledShutdownPartitionLeaderElection": 1,
-        "PreferredReplicaPartitionLeaderElection": 1,
-    }
-
-
-def test_a_write_that_nothing_explains_wins_and_is_counted(history):
-    history.state("t", 0, 1, 7, [1])
-    assert history.row("t", 0).leader == 1
-    assert history.gauges().divergences == {"unexplained_write": 1}
 
 
 def test_a_hand_edited_assignment_is_ignored_as_the_controller_ignores_it(history):

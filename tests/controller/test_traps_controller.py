@@ -249,13 +249,6 @@ def test_trap_11_deleting_the_controller_znode_cures_it():
     assert history.predicted("born-under-a-ghost", 0) == (2, 0, (2, 3))
 
 
-def test_trap_11_a_ghost_is_alerted_by_name():
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    history.write("/controller", controller_znode(3))
-    history.heartbeat(60_000)
-    assert any("broker 3" in row.cause and "/controller" in row.cause for row in open_alerts(history).values())
-
-
 # 12: flapping
 
 
@@ -269,27 +262,6 @@ def test_trap_12_a_preferred_election_with_a_stateless_partition_elects_nobody()
     history = with_a_partition_that_has_no_state()
     assert history.predicted("t", 0) is None
     assert history.gauges().pending_writes == 0
-
-
-def test_trap_12_controllers_that_flap_are_alerted_with_the_znode_that_makes_them():
-    history = with_a_partition_that_has_no_state()
-    for epoch in range(2, 12):
-        history.delete("/controller")
-        history.controller(1 + epoch % 2, epoch)
-        history.heartbeat(80)
-    causes = [row.cause for row in open_alerts(history).values()]
-    assert any("/admin/preferred_replica_election" in cause for cause in causes)
-
-
-def test_trap_12_controllers_that_flap_without_it_are_alerted_without_it():
-    history = ZnodeHistory().start(1, 2)
-    for epoch in range(2, 12):
-        history.delete("/controller")
-        history.controller(1 + epoch % 2, epoch)
-        history.heartbeat(80)
-    (cause,) = (row.cause for row in open_alerts(history).values() if row.alert == "ControllerFlapping")
-    assert "10 controllers took over within a minute (epoch 11)" in cause
-    assert "/admin/preferred_replica_election" not in cause
 
 
 def test_trap_12_a_new_controller_takes_up_a_pending_preferred_election():
@@ -513,15 +485,6 @@ def test_trap_34_with_one_topic_id_twice_no_broker_becomes_controller():
     effects = history.controller(2, 2)
     assert [row for row in effects if isinstance(row, Transition) and row.subject in ("partition", "replica")] == []
     assert_nobody_acts(history)
-
-
-def test_trap_34_one_topic_id_twice_is_alerted_with_both_names():
-    history = with_one_topic_id_twice()
-    history.controller_dies(1)
-    history.controller(2, 2)
-    history.heartbeat(60_000)
-    causes = [row.cause for row in open_alerts(history).values()]
-    assert any("topics copy and t" in cause and "_EOu-aHUSKuKzvTtnqs9Zw" in cause for cause in causes)
 
 
 def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_alerted_too():

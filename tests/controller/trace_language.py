@@ -1,6 +1,7 @@
 """Language of the traces, with the events of a cluster line by line and the replica's answers as text.
 
-The commands and the wording of rows belong here. The stories are the files in `traces/`, and `test_traces` runs them.
+The commands and the wording of rows belong here. `test_traces` runs the files in `traces/`, and the same commands tell
+the stories of alerts.
 
 Empty lines separate the blocks of a story. A block has comments (#), commands, `----`, and the outcome of the commands.
 Commands between `read-begin` and `read-end` describe a complete read of ZooKeeper.
@@ -8,16 +9,29 @@ Commands between `read-begin` and `read-end` describe a complete read of ZooKeep
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import RefusedRow, Request, Transition
+from controller.contract.forwarder_status import LargeZnode, LeftSession
+from controller.contract.ids import BrokerId, PartitionId, Zxid
 from controller.contract.metadata_rows import PartitionRow
-from controller.contract.records import RecordKind
+from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
+from controller.model.watch_state import Quarantines
+from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.stored_context import new_context
 from controller.rules.releases import read_release
 from controller.rules.settings import read_settings
-from tests.controller.znode_history import ZnodeHistory, asked, told
+from controller.step import steps
+from controller.transaction.conclusion import Outcome
+from tests.controller.ensembles import described, ensemble, lost
+from tests.controller.znode_history import ZnodeHistory, asked, broker_znode, catch_up, controller_znode, told
+
+Command = Callable[[ZnodeHistory, list[str]], object]
 
 GAUGES = (
     "active_brokers",
@@ -39,29 +53,27 @@ GAUGES = (
 )
 
 
-def run_story(text: str) -> str:
-    """Return the story with the real outcome of each block."""
+def run_story(text: str, tell: Callable[[ZnodeHistory, int], list[str]] | None = None) -> str:
+    """Return the story with the real outcome of each block, its rows unless `tell` gives other lines."""
     blocks = [block for block in text.strip().split("\n\n") if block.strip()]
     history, told_blocks = None, []
     for block in blocks:
         head = block.partition("\n----")[0].rstrip()
         commands = [line for line in head.splitlines() if not line.startswith("#")]
         if history is None:
-            history, commands = _cluster(commands)
-        shown: list[str] = []
+            history, commands = opened(commands)
         seen = len(history.effects)
-        for line in commands:
-            word, *arguments = line.split()
-            lines = COMMANDS[word](history, arguments)
-            shown += lines if isinstance(lines, list) else []
-        told_blocks.append("\n".join([head, "----", *describe(history.effects[seen:]), *shown]))
+        shown = obey(history, commands)
+        outcome = describe(history.effects[seen:]) if tell is None else tell(history, seen)
+        told_blocks.append("\n".join([head, "----", *outcome, *shown]))
     return "\n\n".join(told_blocks) + "\n"
 
 
-def _cluster(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
+def opened(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
     """Return the cluster with the release and the settings that open a story, and the remaining commands."""
     release: tuple[int, int] | None = None
     settings: dict[str, str] = {}
+    preferred: tuple[BrokerId, ...] = ()
     left: list[str] = []
     for line in commands:
         word, *arguments = line.split()
@@ -69,9 +81,21 @@ def _cluster(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
             release = read_release(arguments[0])
         elif word == "setting":
             settings |= _pairs(arguments)
+        elif word == "preferred-controllers":
+            preferred = tuple(map(BrokerId, _brokers(arguments[0])))
         else:
             left.append(line)
-    return ZnodeHistory(release=release, settings=read_settings(settings)), left
+    return ZnodeHistory(release=release, settings=read_settings(settings), preferred_controllers=preferred), left
+
+
+def obey(history: ZnodeHistory, commands: Iterable[str]) -> list[str]:
+    """Run the commands, and return the lines of those that show something."""
+    shown: list[str] = []
+    for command in (command for line in commands for command in line.split("; ")):
+        word, *arguments = command.split()
+        lines = COMMANDS[word](history, arguments)
+        shown += lines if isinstance(lines, list) else []
+    return shown
 
 
 # --- how rows read
@@ -93,7 +117,7 @@ def describe(rows: Iterable[Row]) -> list[str]:
     return lines
 
 
-def _partition(row: PartitionRow) -> str:
+def partition_line(row: PartitionRow) -> str:
     parts = [f"{row.topic}-{row.partition} {row.state} leader={row.leader} epoch={row.leader_epoch}"]
     parts.append(f"isr={list(row.isr)} replicas={list(row.replicas)}")
     if row.adding_replicas or row.removing_replicas:
@@ -109,7 +133,7 @@ def _partition(row: PartitionRow) -> str:
 
 def _show(history: ZnodeHistory, topics: list[str]) -> list[str]:
     rows = {(row.topic, row.partition): row for row in history.effects if isinstance(row, PartitionRow)}
-    return [_partition(rows[key]) for key in sorted(rows) if key[0] in topics]
+    return [partition_line(rows[key]) for key in sorted(rows) if key[0] in topics]
 
 
 def _gauges(history: ZnodeHistory, _: list[str]) -> list[str]:
@@ -117,21 +141,49 @@ def _gauges(history: ZnodeHistory, _: list[str]) -> list[str]:
     return [f"{name} {getattr(row, name)}" for name in GAUGES if getattr(row, name)]
 
 
+def _cluster(history: ZnodeHistory, arguments: list[str]) -> None:
+    """Read a whole cluster. `t-0=1,2:2` is led by the first of this ISR, and `t-0=1,2:` has no state."""
+    usual = {"brokers": "1,2,3,4", "controller": "4", "epoch": "1", "leader-epoch": "4"}
+    said = usual | _pairs(arguments)
+    topics: dict[str, dict[int, tuple[Any, ...]]] = {}
+    for key in (key for key in said if key not in {*usual, "id"}):
+        name, number = _partition_name(key)
+        replicas, differs, isr = said[key].partition(":")
+        in_sync = _brokers(isr if differs else replicas)
+        state = (in_sync[0], int(said["leader-epoch"]), in_sync) if in_sync else ()
+        topics.setdefault(name, {})[number] = (_brokers(replicas), *state)
+    controller, epoch = int(said["controller"]), int(said["epoch"])
+    history.start(*_brokers(said["brokers"]), controller=controller, epoch=epoch, topics=topics, **_id(said))
+
+
+def _id(said: dict[str, str]) -> dict[str, object]:
+    """Return a topic's id, at the length that Kafka's have."""
+    return {"topic_id": f"{said['id']:A<22}"} if said.get("id") else {}
+
+
 def _topic(history: ZnodeHistory, arguments: list[str]) -> None:
     lists: dict[str, dict[int, list[int]]] = {"": {}, "adding": {}, "removing": {}}
-    for argument in arguments[1:]:
-        where, brokers = argument.split("=")
-        kind, _, number = where.rpartition(":")
-        lists[kind][int(number)] = _brokers(brokers)
+    said = _pairs(arguments[1:])
+    for where, brokers in said.items():
+        if where != "id":
+            kind, _, number = where.rpartition(":")
+            lists[kind][int(number)] = _brokers(brokers)
     more = {f"{kind}_replicas": {str(n): ids for n, ids in lists[kind].items()} for kind in ("adding", "removing")}
-    history.topic(arguments[0], lists[""], **more)
+    history.topic(arguments[0], lists[""], **more, **_id(said))
 
 
 def _state(history: ZnodeHistory, arguments: list[str]) -> None:
     topic, number = _partition_name(arguments[0])
     said = _pairs(arguments[1:])
     by = int(said["by"]) if "by" in said else None
-    history.state(topic, number, int(said["leader"]), int(said["epoch"]), _brokers(said["isr"]), by)
+    epoch = int(said["epoch"])
+    if said["epoch"].startswith("+"):
+        found = history.context.topics.get(topic)
+        assert found is not None
+        written = found.partitions[PartitionId(number)].zk_state
+        assert written is not None
+        epoch += written.leader_epoch
+    history.state(topic, number, int(said["leader"]), epoch, _brokers(said["isr"]), by)
 
 
 def _reassign(history: ZnodeHistory, arguments: list[str]) -> None:
@@ -146,28 +198,149 @@ def _log_dir_event(history: ZnodeHistory, arguments: list[str]) -> None:
 
 
 def _config(history: ZnodeHistory, arguments: list[str]) -> None:
-    history.write(f"/config/topics/{arguments[0]}", {"version": 1, "config": _pairs(arguments[1:])})
+    """Write a topic's settings. `a,b=1,2` gives two settings their values."""
+    given = {
+        key: value
+        for names, values in _pairs(arguments[1:]).items()
+        for key, value in (zip(names.split(","), values.split(","), strict=True) if "," in names else [(names, values)])
+    }
+    history.write(f"/config/topics/{arguments[0]}", {"version": 1, "config": given})
 
 
 def _vanishes(history: ZnodeHistory, arguments: list[str]) -> None:
     history.topic_vanishes(arguments[0], *map(int, arguments[1:]))
 
 
+def _duration_ms(text: str) -> int:
+    number, unit = re.fullmatch(r"(-?\d+)(ms|s|min)", text).groups()  # type: ignore[union-attr]
+    return int(number) * {"ms": 1, "s": 1_000, "min": 60_000}[unit]
+
+
+def _pause(history: ZnodeHistory, arguments: list[str]) -> None:
+    history.now_ms += _duration_ms(arguments[0])
+
+
+def _heartbeats(history: ZnodeHistory, arguments: list[str]) -> None:
+    for _ in range(int(arguments[0])):
+        history.heartbeat(_duration_ms(arguments[1]))
+
+
+def _at_rest(history: ZnodeHistory, _: list[str]) -> None:
+    _heartbeats(history, ["12", "10s"])
+
+
+def _isr_notification(history: ZnodeHistory, _: list[str]) -> None:
+    """Let the controller read a notification, which shows that it has come to its events before."""
+    path = "/isr_change_notification/isr_change_0000000001"
+    history.write(path, {"version": 1, "partitions": []})
+    history.delete(path)
+
+
 def _heartbeat(history: ZnodeHistory, arguments: list[str]) -> None:
-    history.heartbeat(int(arguments[0].removesuffix("s")) * 1_000)
+    history.heartbeat(_duration_ms(arguments[0]), **_pairs(arguments[1:]))  # type: ignore[arg-type]
 
 
 def _write(history: ZnodeHistory, arguments: list[str]) -> None:
     history.write(arguments[0], " ".join(arguments[1:]).encode())
 
 
+def _owned(history: ZnodeHistory, path: str, znode: object, said: dict[str, str]) -> None:
+    history.write(path, znode, owner=int(said["owner"]) if "owner" in said else None)
+
+
+def _broker(history: ZnodeHistory, arguments: list[str]) -> None:
+    said = _pairs(arguments[1:])
+    rack = {"rack": said["rack"]} if "rack" in said else {}
+    _owned(history, f"/brokers/ids/{arguments[0]}", broker_znode(int(arguments[0])) | rack, said)
+
+
 def _controller(history: ZnodeHistory, arguments: list[str]) -> None:
     history.controller(int(arguments[0]), int(_pairs(arguments[1:])["epoch"]))
 
 
-def _read_again(history: ZnodeHistory, _: list[str]) -> None:
+def _controller_znode(history: ZnodeHistory, arguments: list[str]) -> None:
+    _owned(history, "/controller", controller_znode(int(arguments[0])), _pairs(arguments[1:]))
+
+
+def _next_watcher(history: ZnodeHistory, _: list[str]) -> None:
     history.generation, history.seq = history.generation + 1, -1
-    history.send(RecordKind.SNAPSHOT_BEGIN)
+
+
+def _read_again(history: ZnodeHistory, _: list[str]) -> None:
+    _next_watcher(history, _)
+    history.send(RecordKind.SNAPSHOT_BEGIN, zxid=history.zxid)
+
+
+# --- the watcher's own troubles
+
+
+def _lose_record(history: ZnodeHistory, _: list[str]) -> None:
+    history.seq += 1
+
+
+def _zxid(history: ZnodeHistory, arguments: list[str]) -> None:
+    history.zxid += int(arguments[0])
+
+
+def _steady_clock(history: ZnodeHistory, _: list[str]) -> None:
+    history.steady_from_ms = 0
+
+
+def _wall_clock(history: ZnodeHistory, arguments: list[str]) -> None:
+    history.wall_ahead_ms += _duration_ms(arguments[0])
+
+
+def _session_lost(history: ZnodeHistory, _: list[str]) -> None:
+    history.send(RecordKind.SESSION, zxid=history.zxid, data=json.dumps({"session": "lost"}))
+
+
+def _older_watcher(history: ZnodeHistory, arguments: list[str]) -> None:
+    """Send a heartbeat a second of a watcher that was replaced."""
+    for second in range(int(arguments[0])):
+        record = Record(
+            cluster=history.cluster,
+            generation=history.generation - 1,
+            seq=0,
+            kind=RecordKind.HEARTBEAT,
+            observed_ms=second * 1_000,
+            zxid=Zxid(10**6),
+        )
+        _take(history, steps(history.context, [record]))
+
+
+def _quarantine(history: ZnodeHistory, arguments: list[str]) -> None:
+    """Put the cluster into quarantine, once for each argument."""
+    quarantines, last = Quarantines(), history.records[-1]
+    for _ in arguments:
+        quarantines = quarantines_with(quarantines, 7, last, "OverflowError in turn.py, conclude")
+    why = "records up to number 9 of generation 1 could not be applied (OverflowError: too large)"
+    _take(history, quarantine(new_context(history.cluster, chunk_count=8), quarantines, last, why))
+
+
+def _take(history: ZnodeHistory, outcome: Outcome) -> None:
+    history.context = outcome.context
+    history.effects.extend(outcome.effects)
+
+
+def _ensemble(history: ZnodeHistory, arguments: list[str]) -> None:
+    """Describe the servers for some rounds. `3:zxid=7` changes the answer of the third, and `3:lost` loses it."""
+    said = {"rounds": "1", "session": "connected", "zxid": "0"}
+    servers: dict[int, dict[str, Any]] = {}
+    more: dict[str, Any] = {}
+    for key, _, value in (argument.partition("=") for argument in arguments):
+        at, _, name = key.partition(":")
+        if at == "large":
+            more["large_znodes"] = (LargeZnode(name, int(value)),)
+        elif at == "left-session":
+            more["left_sessions"] = (LeftSession(BrokerId(int(name)), history.sessions[int(name)], int(value)),)
+        elif name == "lost":
+            servers[int(at) - 1] = lost() | ({"trouble": value.replace("_", " ")} if value else {})
+        elif name:
+            servers.setdefault(int(at) - 1, {})[name] = json.loads(value)
+        else:
+            said[key] = value
+    newest = ensemble(*servers.items(), zxid=int(said["zxid"]), **more)
+    described(history, newest, times=int(said["rounds"]), session=said["session"])
 
 
 def _brokers(text: str) -> list[int]:
@@ -183,17 +356,28 @@ def _partition_name(text: str) -> tuple[str, int]:
     return topic, int(number)
 
 
-COMMANDS: dict[str, Callable[[ZnodeHistory, list[str]], list[str] | tuple[Row, ...] | None]] = {
+def _migrates(history: ZnodeHistory, _: list[str]) -> None:
+    history.migrates().pulses(1)
+
+
+COMMANDS: dict[str, Command] = {
+    "cluster": _cluster,
     "read-begin": lambda history, _: history.send(RecordKind.SNAPSHOT_BEGIN),
+    "next-watcher": _next_watcher,
     "read-again": _read_again,
     "read-end": lambda history, _: history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid),
-    "broker": lambda history, arguments: history.broker(int(arguments[0])),
+    "broker": _broker,
     "broker-bounces": lambda history, arguments: history.broker_bounces(int(arguments[0])),
     "broker-leaves": lambda history, arguments: history.broker_leaves(int(arguments[0])),
     "broker-closes": lambda history, arguments: history.broker_closes(int(arguments[0])),
     "controller": _controller,
+    "controller-znode": _controller_znode,
     "controller-leaves": lambda history, _: history.delete("/controller"),
     "controller-dies": lambda history, arguments: history.controller_dies(int(arguments[0])),
+    "controller-writes": lambda history, _: history.the_controller_writes_its_due(),
+    "migrates": _migrates,
+    "migration": lambda history, numbers: history.migration(*map(int, numbers)),
+    "kraft-claims": lambda history, numbers: history.kraft_claims(*map(int, numbers)),
     "topic": _topic,
     "state": _state,
     "config": _config,
@@ -203,8 +387,22 @@ COMMANDS: dict[str, Callable[[ZnodeHistory, list[str]], list[str] | tuple[Row, .
     "elect-preferred": lambda history, names: history.elect_preferred(*map(_partition_name, names)),
     "log-dir-event": _log_dir_event,
     "heartbeat": _heartbeat,
+    "heartbeats": _heartbeats,
+    "at-rest": _at_rest,
+    "isr-notification": _isr_notification,
+    "pause": _pause,
+    "catch-up": lambda history, _: catch_up(history),
     "write": _write,
+    "write-binary": lambda history, arguments: history.write(arguments[0], bytes.fromhex(arguments[1])),
     "remove": lambda history, arguments: history.delete(arguments[0]),
+    "ensemble": _ensemble,
+    "session-lost": _session_lost,
+    "lose-record": _lose_record,
+    "zxid": _zxid,
+    "steady-clock": _steady_clock,
+    "wall-clock": _wall_clock,
+    "older-watcher": _older_watcher,
+    "quarantine": _quarantine,
     "show": _show,
     "gauges": _gauges,
 }

@@ -42,27 +42,27 @@ class AlertmanagerServer:
         self._process = ChildProcess("Alertmanager", command, directory / "alertmanager.log")
 
     def start(self) -> AlertmanagerServer:
-        """Start it without a memory of earlier alerts."""
+        """Start Alertmanager without a memory of earlier alerts."""
         self._process.launch()
         self._process.wait_until(lambda: accepts_connections(self.port), timeout_seconds=_START_SECONDS)
         return self
 
     def kill(self) -> None:
-        """Kill it at once, and delete its data."""
+        """Kill Alertmanager at once, and delete its data."""
         self._process.kill()
         shutil.rmtree(self._directory / "data", ignore_errors=True)
 
     def restart(self) -> None:
-        """Stop it in order, and start it again. It remembers its notifications, but no alerts."""
+        """Stop Alertmanager cleanly, and start it again. It remembers its notifications, but no alerts."""
         self._process.stop()
         self.start()
 
     def pause(self) -> None:
-        """Pause it, so that it accepts connections without an answer."""
+        """Pause Alertmanager, so that it accepts connections without an answer."""
         self._process.pause()
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Let Alertmanager go on after a pause."""
         self._process.resume()
 
     def alerts(self) -> dict[str, dict[str, Any]]:

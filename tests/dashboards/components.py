@@ -63,6 +63,8 @@ def page_of(stories: Iterable[Story]) -> str:
         "note": "",
         "path": "/",
         "asked": {},
+        "clusters": (),
+        "overview": None,
     }
     shown = {"answer": overviews, "overviews": overviews, "now_ms": now_ms, "source": "stories", "links": ()}
     return environment.get_template("components.html").render(**nowhere, **shown)

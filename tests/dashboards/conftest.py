@@ -85,7 +85,7 @@ class Exporter:
 
 
 def _for_old_rows(config: ServeConfig) -> ServeConfig:
-    """Return the settings under which made-up rows stay current, unless a test sets their age."""
+    """Return the settings with an age limit that keeps made-up rows current, unless a test sets the limit."""
     alertmanager = config.alertmanager
     if alertmanager.stale_after_seconds != STALE_AFTER_SECONDS:
         return config
@@ -172,9 +172,9 @@ def certificate(tmp_path: Path) -> Callable[[], tuple[Path, Path]]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    # It keeps an event loop running in this thread until its module ends, so no other test could run one here.
+    # Playwright keeps an event loop in this thread until the module ends, so no other test here could run one.
     with sync_playwright() as playwright:
-        # Root in a container has no user namespaces for the sandbox.
+        # No sandbox, because root in a container has no user namespaces for it.
         running = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
         yield running
         running.close()

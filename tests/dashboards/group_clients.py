@@ -1,4 +1,4 @@
-"""Producers and consumers of several groups in a process of their own, which prints what they still can do.
+"""Producers and consumers of several groups in a process of their own, which prints each success.
 
     python -m tests.dashboards.group_clients SPEC.json
 
@@ -28,7 +28,7 @@ def say(who: str, what: str) -> None:
 
 
 def produce(bootstrap: Sequence[str], partitions: Sequence[tuple[str, int]]) -> None:
-    """Write to every partition for ever. Those without a leader take nothing."""
+    """Write to every partition for ever. Writes to a partition without a leader fail."""
     producers: dict[tuple[str, int], KafkaProducer] = {}
     while True:
         for topic, number in partitions:
@@ -58,7 +58,7 @@ def consume(bootstrap: Sequence[str], group: str, way: Mapping[str, Any]) -> Non
         for tp, records in consumer.poll(timeout_ms=500).items():
             say(group, f"read:{tp.topic}-{tp.partition}")
             read[tp] = OffsetAndMetadata(records[-1].offset + 1, "", -1)
-        if read:  # again without news, to show whether the coordinator takes it
+        if read:  # commit even without new records, which shows whether the coordinator works
             consumer.commit(read)
             say(group, "commit")
 

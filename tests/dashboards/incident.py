@@ -171,7 +171,7 @@ def _moved(row: Row, cluster: str, shift_ms: int) -> Row:
     times = {"time_ms": row.time_ms + shift_ms}
     for name in ("since_ms", "problem_since_ms", "pulse_ms"):
         before = getattr(row, name, None)
-        if before:  # 0: it never was
+        if before:  # 0 means that /controller never existed
             times[name] = before + shift_ms
     row = msgspec.structs.replace(row, cluster=cluster, **times)
     if not isinstance(row, GaugesRow):
@@ -229,7 +229,7 @@ class _Quorums:
 
 
 class _Pipeline:
-    """The exporter and the watcher as they were at each moment."""
+    """The exporter and the watcher at each moment."""
 
     def __init__(self, clusters: Sequence[_Cluster]) -> None:
         self._clusters = clusters
@@ -238,13 +238,13 @@ class _Pipeline:
         self._registry = AlertRegistry(AlertmanagerConfig())
         sources = (self._memory, self._reading, LIMITS, NEVER_STALE_MS, self._registry.active)
         self._serve = MemoryCollector(*sources, page_url=PAGE_URL)
-        self._quorum = _Quorum("north", self._memory)  # the other one's controllers are being stopped
+        self._quorum = _Quorum("north", self._memory)  # in `back` the controllers are being stopped
         self._asked = quorum_collector(cast(Prober, _Quorums(self._quorum)))
         self._watch = ForwardingCollector([cluster.forwarding for cluster in clusters])
 
     def scrape(self, now: int) -> Iterator[str]:
         if now == MISHAP:
-            self._reading.gap("metadata")  # and compacted rows are read again
+            self._reading.gap("metadata")  # a gap of compacted rows
             for cluster in self._clusters:
                 self._reading.begins("metadata", cluster.name)
             self._reading.bad_row("alerts")

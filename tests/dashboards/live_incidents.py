@@ -5,7 +5,7 @@ both. The tests define the incidents and their notifications.
 
 The core uses the records' time, which `LiveCluster.later` advances at once. From the row on, the way `REAL` uses real
 time, and its Alertmanager has the shipped intervals. The other ways divide the intervals of Alertmanager and Prometheus
-by `SPEED`. They deliver the same notifications, at times without a meaning.
+by `SPEED`, so they deliver the same notifications, but their times mean nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import json
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +31,17 @@ from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import OTHER_BROKER, Labels, messages_of
 from dashboards.exporter.config import ServeConfig
-from tests.controller.znode_history import Topics, ZnodeHistory
+from tests.controller.trace_language import obey
+from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.prometheus_server import running_prometheus
-from tests.waiting import eventually
+from tests.http_server import HttpServer, say
+from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
-SPEED = 5  # group_wait of pages, 5 s, becomes 1 s. Rows still take far less from the core to Alertmanager
+SPEED = 5  # so group_wait of pages is 1 s and not 5 s, still far longer than a row needs from the core to Alertmanager
 REAL = "direct in real time"
 COMPRESSED = ("direct", "rules", "both")
 WAYS = (REAL, *COMPRESSED)
@@ -82,31 +84,19 @@ class Heard:
         return self.alert, self.severity, self.group, self.subject, self.other_broker
 
 
-class Pager:
+class Pager(HttpServer):
     """A real webhook that keeps the news of each alert, without repetitions."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._last: dict[tuple[str, Heard], str] = {}
         self._heard: dict[str, list[tuple[float, Heard]]] = {}
-        pager = self
+        super().__init__(self._hear)
 
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                pager._take(self.path.strip("/"), json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-                self.send_response(200)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.address = f"127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+    def _hear(self, request: BaseHTTPRequestHandler) -> None:
+        message = json.loads(request.rfile.read(int(request.headers["Content-Length"])))
+        self._take(request.path.strip("/"), message)
+        say(200)(request)
 
     def _take(self, receiver: str, message: dict[str, Any]) -> None:
         with self._lock:
@@ -212,8 +202,8 @@ class Way:
 class LiveCluster:
     """A cluster whose znodes a test changes. The core's rows are written for every way at once.
 
-    In quiet times a heartbeat comes each second. Rows have the time of writing, and their past times keep their
-    distance.
+    In quiet times a heartbeat comes each second. Rows get the real time of writing, and earlier times in a row move by
+    the same difference.
     """
 
     def __init__(self, name: str, ways: Sequence[Way]) -> None:
@@ -226,10 +216,10 @@ class LiveCluster:
         self.session = "connected"
         self.history = ZnodeHistory(name)
 
-    def start(self, topics: Topics, brokers: Sequence[int] = (1, 2, 3), controller: int = 1) -> LiveCluster:
-        """Make the first complete read, then let two minutes pass."""
+    def start(self, begin: str) -> LiveCluster:
+        """Make the first complete read by a trace command, then let two minutes pass."""
         with self._lock:
-            self.history.start(*brokers, controller=controller, topics=dict(topics))
+            obey(self.history, [begin])
             self.later(120)
         return self
 
@@ -284,7 +274,7 @@ class LiveCluster:
         return {str(each) for each in self.heard(way)}
 
     def pass_real(self, seconds: int) -> None:
-        """Let the time of the records pass while as much passes for Alertmanager, at its speed."""
+        """Let the time of the records pass, and wait so long that the same time passes for a faster Alertmanager."""
         end = time.monotonic() + seconds / SPEED
         for _ in range(seconds):
             self.later(1)
@@ -304,21 +294,11 @@ def _moved(row: Row, behind_ms: int) -> Row:
     return msgspec.structs.replace(row, **times)
 
 
-@contextmanager
-def beating(clusters: Collection[LiveCluster]) -> Iterator[None]:
+def beating(clusters: Collection[LiveCluster]) -> AbstractContextManager[object]:
     """Send heartbeats of these clusters until the `with` ends."""
-    stop = threading.Event()
 
     def beat() -> None:
-        while not stop.wait(1):
-            for cluster in clusters:
-                cluster.later(1)
+        for cluster in clusters:
+            cluster.later(1)
 
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        thread.join(60)
-        assert not thread.is_alive()
+    return repeating(beat, 1)

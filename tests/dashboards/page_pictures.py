@@ -67,12 +67,15 @@ SHOTS: Final = (
     Shot("timeline", "/clusters/rack-lost/timeline?window=300"),
     Shot("what-if", "/clusters/healthy/whatif?broker=1&broker=2&controlled=1"),
     Shot("broker", "/clusters/rack-lost/brokers/1"),
+    Shot("brokers", "/clusters/rack-lost/brokers"),
+    Shot("brokers-phone", "/clusters/rack-lost/brokers", _PHONE),
+    Shot("topic", "/clusters/rack-lost/topics/ledger", scheme="dark"),
     Shot("timeline-phone", "/clusters/rack-lost/timeline", _PHONE),
 )
-"""All of one server."""
+"""Pictures of one server with all clusters."""
 
 JOB_DEAD: Final = Shot("job-dead", "/clusters/job-dead")
-"""With a server of its own, because the job of the others runs."""
+"""Picture with a server of its own, because in all other pictures the job runs."""
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:

@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -28,10 +28,10 @@ from questions.memory import Memory
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_incidents import DEPLOY, Pager
-from tests.waiting import eventually
+from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 
-# Of the word "test", as Prometheus's documentation has it.
+# The word "test", from Prometheus's documentation.
 TEST_AS_BCRYPT = "$2b$12$hNf2lSsxfm0.i4a.1kVpSOVyBCfIB51VRjgBUyv6kdnyTlgWj81Ay"
 NEVER_STALE = 10**9
 
@@ -331,32 +331,16 @@ def test_an_alertmanager_that_is_down_or_hangs_holds_up_no_other(alertmanager, s
         eventually(hanging.alerts, lambda alerts: set(alerts) == {"b"})
 
 
-class Pulse:
-    """Heartbeats of a cluster, as long as it beats."""
-
-    def __init__(self, exporter, rows, ahead_ms: int = 0) -> None:
-        self._exporter, self._rows, self._ahead_ms = exporter, rows, ahead_ms
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-
-    def _beat(self) -> None:
-        while not self._stop.wait(0.3):
-            self._exporter.write(self._rows.gauges(time_ms=now_ms() + self._ahead_ms))
-
-    def __enter__(self) -> Pulse:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+def pulse(exporter, rows, ahead_ms: int = 0) -> AbstractContextManager[object]:
+    """Send heartbeats of a cluster until the `with` ends."""
+    return repeating(lambda: exporter.write(rows.gauges(time_ms=now_ms() + ahead_ms)), 0.3)
 
 
 def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.gauges(time_ms=now_ms()), rows.alert("a"))
-        with Pulse(exporter, rows):
+        with pulse(exporter, rows):
             before = eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
         stale = eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
         assert stale["a"]["fingerprint"] == before["a"]["fingerprint"]
@@ -365,15 +349,15 @@ def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(ale
         assert stale["ReplicaStale"]["labels"]["alertname"] == "KontrastReplicaStale"
         assert stale["ReplicaStale"]["labels"]["kafka_cluster"] == "north"
         assert "its 1 open alert may be over" in stale["ReplicaStale"]["annotations"]["description"]
-        with Pulse(exporter, rows):
+        with pulse(exporter, rows):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
-    # An exporter that starts while the rest is silent sends the same alert, and does not take it back.
+    # An exporter that starts during the silence sends the same alert, and does not end it.
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.metrics_with(r'^kontrast_alert_deliveries_total\{.*result="accepted"\} [2-9]')
         assert server.alerts().keys() == {"a", "ReplicaStale"}
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
-        with Pulse(exporter, rows):
+        with pulse(exporter, rows):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
 
 
@@ -383,7 +367,7 @@ def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows):
         exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms()))
         exporter.write(rows.alert("b", cluster="south"), rows.gauges(cluster="south", time_ms=1))
         wanted = {"a": "open", "b": "unknown", "ReplicaStale": "open"}
-        with Pulse(exporter, rows):
+        with pulse(exporter, rows):
             found = eventually(server.alerts, lambda alerts: states(alerts) == wanted)
         assert found["ReplicaStale"]["labels"]["kafka_cluster"] == "south"
 
@@ -393,13 +377,13 @@ def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, 
     past = {"cluster": "past", "session": "replay"}
     with serving(server, stale_after_seconds=1, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms()))
-        with Pulse(exporter, rows):
+        with pulse(exporter, rows):
             exporter.write(rows.gauges(**past))
-            exporter.metrics_with(r'^kontrast_topics\{kafka_cluster="past"\}')  # else the alert may be read first
+            exporter.metrics_with(r'^kontrast_topics\{kafka_cluster="past"\}')  # the gauges are read before the alert
             exporter.write(rows.alert("b", cluster="past"))
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
-            exporter.write(rows.gauges(**past, time_ms=now_ms()))  # as of today
-        # The other cluster's silence is heard, that of the past, which began before, is not.
+            exporter.write(rows.gauges(**past, time_ms=now_ms()))  # present, so no replayed past
+        # ReplicaStale opens for the silent cluster, but not for the past, which was silent before.
         eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
         assert server.alerts()["ReplicaStale"]["labels"]["kafka_cluster"] == "north"
         assert 'kontrast_alert_since_timestamp_seconds{kafka_cluster="past"' not in exporter.metrics()
@@ -422,7 +406,7 @@ def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(r
     memory.add_cluster("north")
     reading.caught_up()
     delivery = Delivery(AlertmanagerConfig(stale_after_seconds=0.2), memory, reading)
-    eventually(lambda: "north" in delivery.active_alerts())  # it never had one
+    eventually(lambda: "north" in delivery.active_alerts())  # a cluster without any heartbeat
     memory.add_cluster("south")
     assert "south" not in delivery.active_alerts()
     eventually(lambda: "south" in delivery.active_alerts())
@@ -439,7 +423,7 @@ def test_a_forwarder_with_a_wrong_clock_is_not_stale_and_its_standstill_is_seen(
         for ahead_ms in (-3_600_000, 3_600_000):
             alert = rows.alert("a", cause=f"ahead by {ahead_ms} ms")
             exporter.write(job_that_knows(rows, -ahead_ms), rows.broker(1), alert)
-            with Pulse(exporter, rows, ahead_ms):
+            with pulse(exporter, rows, ahead_ms):
                 eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
                 heartbeat = re.search(
                     r"^kontrast_heartbeat_timestamp_seconds\{.*\} (.*)", exporter.metrics(), re.MULTILINE
@@ -452,9 +436,9 @@ def test_a_forwarders_uncompared_clock_pages_only_once_the_job_is_late_to_compar
     server = alertmanager().start()
     with serving(server, stale_after_seconds=5, resolve_timeout_seconds=NEVER_STALE) as exporter:
         exporter.write(rows.gauges(time_ms=now_ms()), rows.alert("a"))
-        with Pulse(exporter, rows):
+        with pulse(exporter, rows):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
-        with Pulse(exporter, rows, -3_600_000):
+        with pulse(exporter, rows, -3_600_000):
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown"})
             exporter.write(job_that_knows(rows, 3_600_000), rows.broker(1))
             eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})

@@ -111,7 +111,7 @@ def test_what_has_one_cause_is_one_message_and_a_second_broker_is_another(alertm
 
 
 def test_nobody_is_reminded_later_than_alertmanager_remembers():
-    """By default it remembers notifications for 120 hours. A page waits for five seconds at most."""
+    """By default Alertmanager remembers notifications for 120 hours. A page waits for five seconds at most."""
     text = CONFIG.read_text(encoding="utf-8")
     hours = {"m": 1 / 60, "h": 1}
     repeated = re.findall(r"repeat_interval: (\d+)([mh])", text)

@@ -7,7 +7,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -18,38 +18,26 @@ from dashboards.alerting.message import Message
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Result, Sender
 from tests.dashboards.alertmanager_server import AlertmanagerServer
+from tests.http_server import Answer, HttpServer, say
 from tests.waiting import eventually
 
 MESSAGE = Message(labels=(("alertname", "KontrastTest"),), annotations=(("alert_id", "test"),), since_ms=1)
 LOGIN_PAGE = b"<!doctype html><html><title>Log in</title></html>"
 
 
-class Answering:
+class Answering(HttpServer):
     """An HTTP server that gives one answer to everything, and keeps the requests."""
 
-    def __init__(self, answer: Callable[[BaseHTTPRequestHandler], None]) -> None:
+    def __init__(self, answer: Answer) -> None:
         self.asked: list[tuple[str, str, str | None]] = []
-        kept = self.asked
 
-        class Handler(BaseHTTPRequestHandler):
-            def _answer(self) -> None:
-                kept.append((self.command, self.path, self.headers["Authorization"]))
-                self.rfile.read(int(self.headers["Content-Length"] or 0))
-                answer(self)
+        def keep(request: BaseHTTPRequestHandler) -> None:
+            self.asked.append((request.command, request.path, request.headers["Authorization"]))
+            request.rfile.read(int(request.headers["Content-Length"] or 0))
+            answer(request)
 
-            do_GET = do_POST = _answer  # noqa: N815
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        threading.Thread(target=self._server.serve_forever, daemon=True).start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        super().__init__(keep)
+        self.url = f"http://{self.address}"
 
 
 @pytest.fixture
@@ -63,17 +51,6 @@ def answering() -> Iterator[Callable[..., Answering]]:
     yield make
     for server in made:
         server.close()
-
-
-def say(status: int, body: bytes = b"", **headers: str) -> Callable[[BaseHTTPRequestHandler], None]:
-    def answer(request: BaseHTTPRequestHandler) -> None:
-        request.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(body))}.items():
-            request.send_header(name, value)
-        request.end_headers()
-        request.wfile.write(body)
-
-    return answer
 
 
 def without_end(piece: bytes, pause_seconds: float = 0.0) -> Callable[[BaseHTTPRequestHandler], None]:

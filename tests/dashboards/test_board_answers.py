@@ -78,7 +78,7 @@ def named(query: Query, series: list[Series]) -> dict[str, float]:
         for each in series
     ]
     assert len(names) == len(set(names)), "two series have one name"
-    # A quantile without observations is no number, and no panel shows it.
+    # A quantile without observations is NaN, which no panel shows.
     return {name: each.value for name, each in zip(names, series, strict=True) if not math.isnan(each.value)}
 
 

@@ -166,7 +166,7 @@ def test_the_job_s_own_figures_are_there_before_any_cluster_is_ready(bench, rows
     assert bench.samples("kontrast_job_process_threads") == {java: 90}
     assert bench.samples("kontrast_job_process_resident_memory_bytes") == {java: 800_000_000}
     lags = bench.samples("kontrast_job_lag_seconds")
-    # No newer batch had records of north.
+    # The newest batch had no records of north, so its older lag stays.
     assert lags == {(("kafka_cluster", "north"),): 0.15, (("kafka_cluster", "south"),): 0.06}
 
 
@@ -196,7 +196,7 @@ def test_agreement_with_the_controller_is_by_verdict_by_rule_and_a_ratio(bench, 
     assert bench.value("kontrast_writes_total", verdict="unexplained") == 1
     assert bench.value("kontrast_inferred_writes_total", rule="preferred-election") == 2
     assert bench.value("kontrast_inferred_events_total", rule="shutdown-asked-again") == 3
-    assert bench.value("kontrast_inferred_events_total", rule="read-together") == 0  # rate() sees its first time
+    assert bench.value("kontrast_inferred_events_total", rule="read-together") == 0  # so that rate() sees the first one
     assert bench.value("kontrast_agreement_ratio", window="start") == 0.9
     assert bench.value("kontrast_agreement_ratio", window="1h") == 1
     bench.apply(rows.gauges())

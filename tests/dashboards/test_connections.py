@@ -123,7 +123,7 @@ def test_wrong_logins_are_counted_said_once_and_hold_up_nobody(tmp_path, start_e
         ]
         for thread in guessing:
             thread.start()
-        assert running.get("/metrics")[0] == 401  # which asks for one, and is no wrong one
+        assert running.get("/metrics")[0] == 401  # a request without a login is not a wrong login
         for thread in guessing:
             thread.join()
         assert answers == [401] * 5

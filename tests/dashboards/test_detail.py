@@ -9,7 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 
 from controller.contract.alert_row import Severity
 from controller.contract.gauges_row import Maintenance
-from tests.dashboards.test_collector import HOSTILE_NAMES, Bench
+from tests.dashboards.test_collector import Bench
 
 SINCE = "kontrast_alert_since_timestamp_seconds"
 
@@ -80,14 +80,6 @@ def test_alerts_are_named_before_further_brokers_which_are_never_dropped_alerts(
     assert bench.value("kontrast_alert_detail_dropped") == 0
     bench.apply(rows.alert("later", subject="broker 8", broker=8, since_ms=10))
     assert bench.value("kontrast_alert_detail_dropped") == 1
-
-
-def test_hostile_subjects_survive_both_formats(bench, rows):
-    bench.apply(rows.gauges(), *(rows.alert(name, subject=f"partition {name}-0") for name in HOSTILE_NAMES))
-    openmetrics = generate_openmetrics(bench.registry).decode()
-    subjects = {s.labels["subject"] for f in parse_openmetrics(openmetrics) for s in f.samples if s.name == SINCE}
-    assert subjects == {f"partition {name}-0" for name in HOSTILE_NAMES}
-    assert {name for (name,) in labels_of(bench.samples(SINCE), "subject")} == subjects
 
 
 def test_what_a_broker_s_own_partitions_lack_is_counted_by_their_leader(bench, rows):

@@ -245,7 +245,7 @@ def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(shared_
 def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
     cluster = start_kafka_cluster(properties={"zookeeper.session.timeout.ms": "2000"})
     (server,) = cluster.bootstrap_servers
-    topics = Topics(server, "out", "metadata", "gauges")  # looking for the one that lacks must not hang
+    topics = Topics(server, "out", "metadata", "gauges")  # the search for a missing topic must not hang
     memory, reading = Memory(), ReadingCounts()
     topics.produce(rows.gauges())
     with Follower(open_outputs(topics.address, FOLLOWED_OUTPUTS), memory, reading, 60) as follower:

@@ -178,11 +178,12 @@ def test_what_the_document_refers_to_is_in_it():
 
 # Questions whose answers are the examples of the document, by operation.
 QUESTIONS = {
-    "clusters": {},
+    "clusters": {"words": "north"},
     "cluster": {},
     "topics": {"words": "T", "lacking": "1"},
     "topic": {"first": 1},
     "partition": {},
+    "brokers": {},
     "broker": {},
     "controller": {},
     "timeline": {"window": 900, "of": "broker 1"},

@@ -5,9 +5,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse
 
-from dashboards.catalogue.jmx_metrics import JMX_METRICS
 from dashboards.catalogue.metric import JMX_PAGE
-from dashboards.catalogue.table import CATALOGUE
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
 BROKER = "kafka_server_replicamanager_"
@@ -89,21 +87,6 @@ def test_nothing_is_said_of_a_cluster_before_its_snapshot_is_complete(all_pages,
     text = all_pages.page_with(JMX_PAGE, r'^kontrast_page_ready\{kafka_cluster="north",page="/metrics/jmx"\} 0')
     about_north = [line for line in text.splitlines() if '"north"' in line]
     assert about_north == ['kontrast_page_ready{kafka_cluster="north",page="/metrics/jmx"} 0.0']
-
-
-def test_what_is_exported_is_what_the_names_say(all_pages, rows, ask, promtool):
-    all_pages.write(*brokers(rows), rows.gauges(topics=9))
-    ask(9)
-    text = all_pages.page(JMX_PAGE)
-    families = {sample.name: family for family in parse(text) for sample in family.samples}
-    expected = {metric.name: metric for metric in (*CATALOGUE, *JMX_METRICS) if JMX_PAGE in metric.page}
-    assert families.keys() == expected.keys()
-    for name, metric in expected.items():
-        assert (families[name].documentation, families[name].type) == (metric.help, metric.type.value), name
-        for sample in families[name].samples:
-            assert set(sample.labels) == set(metric.labels), name
-    result = promtool("check", "metrics", input=text)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 def test_more_brokers_than_the_limit_are_left_out_but_never_the_controller(tmp_path, rows, start_exporter):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from dashboards.exporter.config import ServeConfig
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_incidents import DEPLOY, SPEED, Pager, shipped_config
 from tests.dashboards.prometheus_server import running_prometheus
-from tests.waiting import eventually
+from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
@@ -68,31 +68,17 @@ def alertmanager(tmp_path: Path, pager: Messages) -> Iterator[AlertmanagerServer
     server.kill()
 
 
-class Watcher:
-    """The heartbeats of all clusters, by one process that may die."""
+@contextmanager
+def watcher(outputs: Path, rows) -> Iterator[Callable[[], None]]:
+    """Send the heartbeats of all clusters by one process. Yield a function that kills it."""
+    with JournalWriter(outputs / "gauges", batches=True) as journal:
 
-    def __init__(self, outputs: Path, rows) -> None:
-        self._outputs, self._rows = outputs, rows
-        self._dead = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
+        def beat() -> None:
+            beats = [rows.gauges(cluster=name, time_ms=int(time.time() * 1000)) for name in CLUSTERS]
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(each) for each in beats])
 
-    def __enter__(self) -> Watcher:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.die()
-
-    def die(self) -> None:
-        self._dead.set()
-        self._thread.join()
-
-    def _beat(self) -> None:
-        with JournalWriter(self._outputs / "gauges", batches=True) as journal:
-            while not self._dead.is_set():
-                beats = [self._rows.gauges(cluster=name, time_ms=int(time.time() * 1000)) for name in CLUSTERS]
-                journal.append_batch(journal.last_batch_id + 1, [encode_row(beat) for beat in beats])
-                self._dead.wait(_BEAT_SECONDS)
+        with repeating(beat, _BEAT_SECONDS) as die:
+            yield die
 
 
 def test_a_dead_watcher_pages_once_directly(alertmanager, pager, rows, start_exporter, tmp_path):
@@ -100,9 +86,9 @@ def test_a_dead_watcher_pages_once_directly(alertmanager, pager, rows, start_exp
     outputs.mkdir()
     settings = AlertmanagerConfig(urls=(alertmanager.url,), stale_after_seconds=5)
     config = ServeConfig(source=JournalAddress(outputs), listen="127.0.0.1:0", alertmanager=settings)
-    with Watcher(outputs, rows) as watcher, start_exporter(config) as exporter:
+    with watcher(outputs, rows) as die, start_exporter(config) as exporter:
         eventually(lambda: exporter.metrics().count("\nkontrast_ready{") == len(CLUSTERS))
-        watcher.die()
+        die()
         eventually(pager.clusters, lambda clusters: clusters == set(CLUSTERS))
     assert pager.pages() == [sorted(CLUSTERS)]
 
@@ -114,12 +100,12 @@ def test_a_dead_watcher_pages_once_by_the_rules(alertmanager, pager, rows, start
     rules = (DEPLOY / "prometheus" / "kontrast-self.yml").read_text(encoding="utf-8")
     (home / "self.yml").write_text(rules.replace("_seconds > 60", "_seconds > 5").replace("for: 1m", "for: 1s"))
     config = ServeConfig(source=JournalAddress(outputs), listen="127.0.0.1:0")
-    with Watcher(outputs, rows) as watcher, start_exporter(config) as exporter:
+    with watcher(outputs, rows) as die, start_exporter(config) as exporter:
         text = _PROMETHEUS.format(
             alertmanager=alertmanager.url.removeprefix("http://"), exporter=exporter.address.removeprefix("http://")
         )
         with running_prometheus(home, text):
             eventually(lambda: exporter.metrics().count("\nkontrast_ready{") == len(CLUSTERS))
-            watcher.die()
+            die()
             eventually(pager.clusters, lambda clusters: clusters == set(CLUSTERS))
     assert pager.pages() == [sorted(CLUSTERS)]

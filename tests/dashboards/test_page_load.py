@@ -18,7 +18,7 @@ from tests.waiting import eventually
 from transport.address import JournalAddress
 
 PARTITIONS = 20_000
-BOUND_SECONDS = 2.0  # on a loaded machine. On an idle one it is a tenth
+BOUND_SECONDS = 2.0  # on a loaded machine, because an idle one needs a tenth
 WHAT_IF = "/clusters/bench/consequences?broker=2"
 
 
@@ -68,7 +68,7 @@ def test_slow_readers_of_all_partitions_hold_little_memory(loaded, accepted):
             assert connection.recv(1)  # its answer has begun
         grown_bytes = loaded.memory_bytes() - before_bytes
         print(f"120 slow readers ({accepted}): {grown_bytes / 1e6:.0f} MB more")
-        assert grown_bytes < 120 * 1_000_000  # a whole page each would be far more where it is plain
+        assert grown_bytes < 120 * 1_000_000  # whole plain pages for all clients would be far more
 
 
 def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows, monkeypatch):

@@ -338,21 +338,29 @@ def test_enter_opens_an_only_hit(exporter, visit):
 
 
 @pytest.mark.parametrize(
-    ("words", "found"), [("ledger-3", "ledger-3"), ("broker 3", "broker 3"), ("key 4711 of ledger", "has the key 4711")]
+    ("words", "found"),
+    [
+        ("ledger-3", r"ledger-3partition: \w.*"),
+        ("broker 1", r"broker 1broker: down for .*"),
+        ("ledg", r"ledgertopic: 6 partitions, \d reject acks=all"),
+        ("key 4711 of ledger", r"ledger-\dpartition: has the key 4711, written as text, .*"),
+    ],
 )
-def test_search_suggests_partitions_brokers_and_keys(exporter, visit, words, found):
+def test_search_suggests_partitions_brokers_and_keys_with_their_states(exporter, visit, words, found):
     open_page(visit, exporter, "/clusters/rack-lost")
     visit.page.keyboard.press("/")
     visit.page.keyboard.type(words)
-    visit.page.get_by_role("option", name=found).first.wait_for()
+    visit.page.get_by_role("option", name=words.split()[-1]).first.wait_for()
+    assert re.fullmatch(found, visit.page.get_by_role("option").first.text_content() or "")
 
 
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        ("key 4711 of ledger", r"ledger-\d.*has the key 4711"),
-        ("broker 3", "broker 3"),
-        ("LEDG", "ledger"),
+        ("key 4711 of ledger", r"^Partition ledger-\d"),
+        ("broker 3", "^Broker 3"),
+        ("LEDG", "^Topic ledger"),
+        ("e", r"Search: e.*topic: \d+ partitions"),
         ("zzz", "Nothing"),
     ],
 )
@@ -377,11 +385,11 @@ def test_an_update_moves_neither_scroll_nor_focus_nor_what_is_open(exporter, sto
     before = visit.page.evaluate(
         "[scrollY, document.querySelectorAll('details[open]').length, document.activeElement.id]"
     )
-    shown = visit.page.locator(".as-of").first.inner_text()
+    shown = visit.page.locator("#age").get_attribute("datetime")
     time.sleep(1.1)  # the page shows seconds
     made["rack-lost"].heartbeat(1_500)
     exporter.write(*made["rack-lost"].rows())
-    eventually(lambda: visit.page.locator(".as-of").first.inner_text(), lambda text: text != shown)
+    eventually(lambda: visit.page.locator("#age").get_attribute("datetime"), lambda text: text != shown)
     after = visit.page.evaluate(
         "[scrollY, document.querySelectorAll('details[open]').length, document.activeElement.id]"
     )
@@ -408,6 +416,36 @@ def test_two_hundred_healthy_clusters_fold_and_stay_readable(tmp_path, start_exp
         assert page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
 
 
+def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, start_exporter, rows, visit_at, browser):
+    with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as exporter:
+        now = {"time_ms": time.time_ns() // 1_000_000}
+        clusters = [{"cluster": f"team-{number:03}"} for number in range(40)]
+        metadata = (row for of in clusters for row in (rows.broker(1, **of), rows.controller(1, **of)))
+        crashed = (
+            rows.alert("b", alert="BrokerCrashed", subject="broker 2", cause="broker 2 crashed: no effect", **of)
+            for of in clusters[:30]
+        )
+        exporter.write(*metadata, *crashed, *(rows.gauges(partitions=6, **of, **now) for of in clusters))
+        eventually(lambda: exporter.page("/api/v1/clusters").count('"unknown":null') == 40)
+        page = visit_at(exporter, "/")
+        assert page.locator("summary").all_inner_texts() == [
+            "30 clusters: paged, BrokerCrashed",
+            "10 clusters are well",
+        ]
+        page.get_by_label("Name, state or reason contains").fill("team-02")
+        page.wait_for_url("**/?words=team-02")
+        page.get_by_text("These have").wait_for()
+        assert page.locator(".line > a").all_inner_texts() == [f"team-{number:03}" for number in range(20, 30)]
+        context = browser.new_context(java_script_enabled=False)
+        plain = context.new_page()
+        plain.goto(f"{exporter.address}/?words=crash")
+        assert plain.locator(".line").count() == 30
+        plain.get_by_label("Name, state or reason contains").fill("nobody")
+        plain.get_by_role("button", name="Show").click()
+        assert plain.inner_text("h1") == "No cluster has nobody in its name, state or reason."
+        context.close()
+
+
 def test_two_hundred_brokers_are_on_the_first_screen_of_a_laptop(exporter, visit):
     visit.page.set_viewport_size({"width": 1280, "height": 800})
     open_page(visit, exporter, "/clusters/brokers-200")
@@ -430,7 +468,8 @@ def test_no_page_is_wider_than_the_screen(exporter, visit, width):
 def test_axe_finds_no_violation(exporter, visit, width, scheme):
     visit.page.emulate_media(color_scheme=scheme)
     visit.page.set_viewport_size({"width": width, "height": 844})
-    for path in ("/", "/clusters/rack-lost", "/clusters/healthy", "/clusters/rack-lost/timeline"):
+    of_rack_lost = ("", "/timeline", "/brokers", "/brokers/1", "/topics/ledger", "/topics/ledger/0")
+    for path in ("/", "/clusters/healthy", *(f"/clusters/rack-lost{page}" for page in of_rack_lost)):
         open_page(visit, exporter, path)
         assert visit.findings() == [], path
 
@@ -494,6 +533,24 @@ def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, 
     page.get_by_label("only affected topics").check()
     page.get_by_role("button", name="Show").click()
     assert "ledger" in page.inner_text("table")
+    context.close()
+
+
+def test_the_switcher_and_the_brokers_need_no_script(exporter, browser):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(f"{exporter.address}/clusters/healthy")
+    page.get_by_role("link", name="Brokers", exact=True).click()
+    page.locator(".switch > summary").click()
+    page.locator(".switch").get_by_role("link", name="rack-lost").click()
+    assert page.url.endswith("/clusters/rack-lost/brokers")
+    assert page.get_by_role("rowheader").all_inner_texts()[:3] == ["Rack eu-1", "broker 1", "broker 4"]
+    row = page.get_by_role("row", name="broker 1").inner_text()
+    assert re.search(r"down for .*\skafka-1\.example\s+\d.* or later\s+0\s+\d+", row)
+    page.get_by_role("link", name="broker 1", exact=True).click()
+    assert "Crashed; for" in page.inner_text("main")
+    assert "zxid" not in page.inner_text("p.band")
+    assert page.locator("section:has(h2:text('The last minutes')) svg.lanes g").count() == 1
     context.close()
 
 

@@ -13,11 +13,11 @@ from contextlib import ExitStack
 import pytest
 
 from tests.dashboards.live_incidents import COMPRESSED, REAL, WAYS, LiveCluster, Way, beating
-from tests.dashboards.paged_incidents import CRASH, INCIDENTS, OF_BROKER_2, TOPICS, dies, firing, returns
+from tests.dashboards.paged_incidents import INCIDENTS, USUAL, do, firing
 
-pytestmark = pytest.mark.xdist_group("paging")  # all incidents happen once, for all tests
+pytestmark = pytest.mark.xdist_group("paging")  # one process, so that all incidents happen once
 
-# After its row, three times the longest wait by the shipped group_wait, or by the rest of a group_interval.
+# Time from the row, which is three times the longest wait by the shipped group_wait or group_interval.
 HEARD_WITHIN_SECONDS = 30
 
 
@@ -41,7 +41,7 @@ def clusters(ways) -> dict[str, LiveCluster]:
     """Run each incident in its cluster, until every way has delivered all notifications."""
     clusters = {name: LiveCluster(name, list(ways.values())) for name in INCIDENTS}
     for name, incident in INCIDENTS.items():
-        clusters[name].start(incident.topics, incident.brokers, incident.controller)
+        clusters[name].start(incident.begin)
 
     def happens(name: str) -> None:
         INCIDENTS[name].happens(clusters[name])
@@ -50,10 +50,10 @@ def clusters(ways) -> dict[str, LiveCluster]:
     with beating(list(clusters.values())), ThreadPoolExecutor(len(clusters)) as pool:
         list(pool.map(happens, clusters))
         # Every other notification came before this one, because Alertmanager had its alert earlier.
-        last = LiveCluster("last", list(ways.values())).start(TOPICS)
-        last.do(dies(3))
+        last = LiveCluster("last", list(ways.values())).start(USUAL)
+        do(last, "broker-leaves 3; controller-writes")
         last.until_heard("page firing PartitionsOffline of broker 3")
-        last.do(returns(3))
+        do(last, "broker 3; controller-writes; catch-up")
         last.until_heard("page resolved PartitionsOffline of broker 3")
     return clusters
 
@@ -89,20 +89,20 @@ def test_what_is_heard_is_the_same_by_every_way(ways, clusters):
 
 def test_restarts_in_the_middle_repeat_nothing(ways, clusters):
     compressed = [ways[name] for name in COMPRESSED]
-    cluster = LiveCluster("restarted", compressed).start(TOPICS)
+    cluster = LiveCluster("restarted", compressed).start(USUAL)
     with beating([cluster]):
-        cluster.do(dies(3))
-        cluster.until_heard(*firing(CRASH))
+        do(cluster, "broker-leaves 3; controller-writes")
+        cluster.until_heard(*firing(INCIDENTS["a_crash"].heard))
         for way in compressed:
             way.restart_exporter()
         cluster.pass_real(30)
         for way in compressed:
             way.restart_alertmanager()
         cluster.pass_real(70)  # a lasting alert is sent again within half a minute, by rules within a whole one
-        cluster.do(dies(2))
-        cluster.until_heard(*firing(OF_BROKER_2))
-        cluster.do(returns(2))
-        cluster.do(returns(3))
+        do(cluster, "broker-leaves 2; controller-writes")
+        cluster.until_heard(*firing(INCIDENTS["two_crashes_a_minute_apart"].heard))
+        do(cluster, "broker 2; controller-writes; catch-up")
+        do(cluster, "broker 3; controller-writes; catch-up")
         for broker in (2, 3):
             cluster.until_heard(f"look resolved BrokerCrashed of broker {broker}")
             cluster.until_heard(f"page resolved PartitionsOffline of broker {broker}")

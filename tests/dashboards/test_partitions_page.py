@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from controller.contract.metadata_rows import BeginningRow
 from dashboards.catalogue.metric import PARTITIONS_PAGE
-from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter import partitions_page
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.kept_rows.reading import ReadingCounts
@@ -71,20 +70,6 @@ def test_whether_acks_all_is_taken_is_said_of_each_or_that_nobody_said(all_pages
     assert told[of("writable_acks_all", "taken")] == 1
     assert told[of("writable_acks_all", "refused")] == 0
     assert math.isnan(told[of("writable_acks_all", "unsaid")])
-
-
-def test_what_is_exported_is_what_the_catalogue_says(all_pages, rows, promtool):
-    all_pages.write(*rows.of_everything())
-    text = all_pages.page_with(PARTITIONS_PAGE, "^kontrast_partition_state")
-    families = {family.name: family for family in parse(text)}
-    expected = {metric.name: metric for metric in CATALOGUE if PARTITIONS_PAGE in metric.page}
-    assert families.keys() == expected.keys()
-    for name, metric in expected.items():
-        family = families[name]
-        assert (family.documentation, family.type) == (metric.help, metric.type.value)
-        assert {tuple(sample.labels) for sample in family.samples} == {metric.labels}
-    result = promtool("check", "metrics", input=text)
-    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("accept", ["text/plain;version=0.0.4", OPENMETRICS])

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-import threading
 import time
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
@@ -20,7 +19,7 @@ from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from tests.certificates import make_self_signed
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_replica import LiveReplica
-from tests.waiting import eventually
+from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 
 QUICKLY = {"brokers": True, "interval_seconds": 0.5, "confirm_seconds": 1.0, "requests_per_second": 100.0}
@@ -91,25 +90,9 @@ def test_brokers_of_a_healthy_cluster_differ_in_nothing_whatever_happens_to_topi
             assert differing(asked_again(exporter, 1, 2), 1) == NOTHING
 
 
-class FixedReplica:
-    """Rows that a test writes, with a heartbeat that goes on."""
-
-    def __init__(self, exporter, rows) -> None:
-        self._exporter, self._rows = exporter, rows
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._beat, daemon=True)
-
-    def _beat(self) -> None:
-        while not self._stop.wait(0.2):
-            self._exporter.write(self._rows.gauges(time_ms=time.time_ns() // 1_000_000))
-
-    def __enter__(self) -> FixedReplica:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join()
+def fixed_replica(exporter, rows) -> AbstractContextManager[object]:
+    """Send heartbeats beside the rows that a test writes."""
+    return repeating(lambda: exporter.write(rows.gauges(time_ms=time.time_ns() // 1_000_000)), 0.2)
 
 
 @pytest.fixture
@@ -138,7 +121,7 @@ def test_a_broker_that_differs_for_long_is_counted_and_alerts_until_it_agrees(
             rows.partition("t", 1, leader=1, leader_epoch=9, replicas=(1,), isr=(1,)),
             rows.partition("never", 0, leader=1, leader_epoch=0, replicas=(1,), isr=(1,)),
         )
-        with FixedReplica(exporter, rows):
+        with fixed_replica(exporter, rows):
             wanted = {"stale": 1, "missing": 1, "unexpected": 1}
             eventually(exporter.metrics, lambda text: differing(text, 1) == wanted)
             alert = eventually(alertmanager.alerts, len)["BrokerViewStale/1"]
@@ -167,7 +150,7 @@ def test_a_broker_that_hangs_fails_is_counted_and_holds_up_no_other(
         exporter.directory = source.directory
         for broker in (1, 2):
             exporter.write(rows.broker(broker, endpoints=(f"PLAINTEXT://{cluster.brokers[broker].bootstrap_server}",)))
-        with FixedReplica(exporter, rows):
+        with fixed_replica(exporter, rows):
             eventually(exporter.metrics, lambda text: (differing(text, 1), differing(text, 2)) == (NOTHING, NOTHING))
             cluster.brokers[1].pause()
             text = eventually(exporter.metrics, lambda text: probes(text, 1, "failed") >= 2)
@@ -192,7 +175,7 @@ def test_nothing_is_asked_while_the_replica_is_silent_or_unless_it_is_switched_o
             exporter.write(broker, rows.gauges(time_ms=1))
             exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
             if probe.brokers:
-                with FixedReplica(exporter, rows):
+                with fixed_replica(exporter, rows):
                     eventually(exporter.metrics, lambda text: differing(text, 1) == NOTHING)
             else:
                 assert "kontrast_broker_view_partitions{" not in exporter.metrics()

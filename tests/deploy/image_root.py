@@ -1,8 +1,8 @@
 """Build the image's file system without a container engine, by the Dockerfile's own steps in chroots.
 
-`python -m tests.deploy.image_root build/image` needs root, debootstrap and the network. Each stage is a directory. A
-stage that is there already is not built again. A step that this file does not know is an error, so that the Dockerfile
-cannot gain one that no test runs.
+`python -m tests.deploy.image_root build/image` needs root, debootstrap and the network. Each stage is a directory. An
+existing stage is not built again. A step that this file does not know is an error, so that the Dockerfile cannot get a
+step that no test runs.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ class Builder:
         yield from (by_name[name] for name in names if name in by_name)
 
     def _bare(self) -> Path:
-        """Return Debian's minimal system. It trusts the certificates of this host, as its builds behind a proxy do."""
+        """Return Debian's minimal system. It trusts this host's certificates, because builds may run behind a proxy."""
         root = self._directory / "bare"
         if not (root / _DONE).exists():
             shutil.rmtree(root, ignore_errors=True)

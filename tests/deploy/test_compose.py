@@ -153,7 +153,7 @@ def test_each_image_may_be_named_by_digest_and_only_loopback_is_listened_on():
 
 
 def test_java_may_load_libraries_from_the_temporary_directory():
-    """Docker mounts a tmpfs noexec without this word."""
+    """Without the word exec, Docker mounts a tmpfs with noexec."""
     assert SERVICES["kontrast"]["tmpfs"] == ["/tmp:exec"]
 
 

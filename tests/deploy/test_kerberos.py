@@ -28,8 +28,8 @@ from transport.kafka_login import KafkaLogin
 
 pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("kerberos")]
 
-_TICKET_SECONDS = 10  # of the watcher. Each new connection after them needs the KDC
-_JOB_TICKET_SECONDS = 70  # of the job. Kafka's Java client waits for a minute before it gets the next one
+_TICKET_SECONDS = 10  # life of the watcher's ticket, after which each new connection needs the KDC
+_JOB_TICKET_SECONDS = 70  # life of the job's ticket, above the minute that Kafka's Java client waits for the next
 _SETTINGS = """
 [watch]
 cluster = "east"
@@ -172,7 +172,7 @@ def test_every_part_logs_in_and_outlives_a_kdc_that_is_away(
 
     assert read_once(site.config(), threading.Event()).values
     site.kdc.kill()
-    expired = "no ticket for zookeeper on localhost (Ticket expired)"  # and the KDC gives no other
+    expired = "no ticket for zookeeper on localhost (Ticket expired)"  # and the KDC gives no new ticket
     eventually(lambda: _refusal(lambda: read_once(site.config(), threading.Event())), lambda text: expired in text)
     relay.close_door()
     relay.open_door()

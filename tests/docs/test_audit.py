@@ -7,13 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.docs.scripts import script
+from tests.http_server import HttpServer, say
 
 ROOT = Path(__file__).parents[2]
 JSON = "application/vnd.pypi.simple.v1+json"
@@ -49,23 +48,13 @@ class PackageIndex:
 def index():
     served = PackageIndex()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            status, kind, body = served.page(self.path)
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+    def answer(request):
+        status, kind, body = served.page(request.path)
+        say(status, body, **{"Content-Type": kind})(request)
 
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        served.url = f"http://127.0.0.1:{server.server_port}/simple"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+    with HttpServer(answer) as server:
+        served.url = f"http://{server.address}/simple"
         yield served
-        server.shutdown()
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def server_zxid(zookeeper: ZooKeeper) -> int:
 def server_tree(kafka: KazooClient) -> dict[str, tuple[bytes | None, int, int]]:
     """Return each recorded znode on the server, with data, mzxid and version."""
     paths = ["/"]
-    for path in paths:  # grows meanwhile
+    for path in paths:  # the list grows during the loop
         paths += [f"{path.rstrip('/')}/{child}" for child in kafka.get_children(path)]
     values = {path: kafka.get(path) for path in paths if is_recorded(path)}
     return {path: (data, stat.mzxid, stat.version) for path, (data, stat) in values.items()}
@@ -117,7 +117,7 @@ class Watching:
             raise self.error
 
     def stop(self) -> float:
-        """Stop it, and return the seconds until its end."""
+        """Stop the forwarder, and return the seconds until its end."""
         started = time.monotonic()
         self._stop.set()
         self._thread.join(DEADLINE_SECONDS)
@@ -149,7 +149,7 @@ class Watching:
 @pytest.fixture
 def kafka(watched: str) -> Iterator[KazooClient]:
     """Yield a client that writes like Kafka."""
-    client = KazooClient(watched, timeout=DEADLINE_SECONDS)  # it shall outlive a server's restart
+    client = KazooClient(watched, timeout=DEADLINE_SECONDS)  # so that its session outlives a server's restart
     client.start(timeout=DEADLINE_SECONDS)
     yield client
     client.stop()
@@ -174,7 +174,7 @@ def watch(watched: str, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
             "zookeeper": watched + chroot,
             "to": JournalAddress(tmp_path / journal),
             "heartbeat_seconds": 0.2,
-            "ensemble_interval_seconds": None,  # else its connections go through the relays of these tests, too
+            "ensemble_interval_seconds": None,  # because its connections would go through the relays of these tests
             **settings,
         }
         started.append(Watching(IngestConfig(**values), clocks))

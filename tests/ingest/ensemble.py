@@ -54,7 +54,7 @@ class Ensemble(StartedByWith):
         return ",".join(server.connect_string for server in self.servers.values())
 
     def start(self) -> None:
-        """Start all servers. One alone does not serve."""
+        """Start all servers, because one alone does not serve."""
         for server in self.servers.values():
             server.launch()
         for server in self.servers.values():

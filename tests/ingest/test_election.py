@@ -153,7 +153,7 @@ def test_another_forwarder_takes_over_from_a_killed_one_and_from_a_paused_one(
     assert len(forwarders.generations()) == 3
     assert newest_tree(records) == server_tree(kafka)
 
-    # A record can slip in if the pause comes between its last look and its sending, but it has no effect.
+    # A deposed leader that pauses between its last check and a send can still append a record, which has no effect.
     _, second, third = forwarders.generations()
     stale = Record(
         cluster="blue",
@@ -174,7 +174,7 @@ def test_another_forwarder_takes_over_from_a_killed_one_and_from_a_paused_one(
     assert told[-1].generation == third
     assert effects(told) == effects(as_readers_have_it(told))
 
-    forwarders.processes["third"].stop()  # in order, so that no session has to expire
+    forwarders.processes["third"].stop()  # cleanly, so that no session has to expire
     eventually(lambda: forwarders.processes["second"].log.read_text().count("this forwarder leads, generation") == 2)
 
 
@@ -201,7 +201,7 @@ def candidate() -> Iterator[Callable[[str], tuple[Election, threading.Event]]]:
 
 
 def test_terms_follow_each_other_with_growing_generations(watched: str, kafka: KazooClient, candidate) -> None:
-    kafka.create("/kontrast/blue/generation", str(10**15).encode(), makepath=True)  # of a host whose clock is ahead
+    kafka.create("/kontrast/blue/generation", str(10**15).encode(), makepath=True)  # by a host whose clock is ahead
     election, _ = candidate(watched)
     first = election.next_term()
     second = election.next_term()

@@ -95,12 +95,12 @@ def test_a_forwarder_describes_its_ensemble_and_its_losses(ensemble: Ensemble, w
     assert of_address(whole, first).data_bytes == int(mntr["zk_approximate_data_size"])
     assert of_address(whole, third).data_bytes == -1
 
-    # A server that hangs costs its questions two seconds, and the heartbeats nothing.
+    # A server that hangs delays the questions by two seconds, but not the heartbeats.
     hung = first if ensemble.leader() is not first else second
     hung.pause()
     waiting = newest(watching, lambda one: of_address(one, hung).silent_ms >= 0)
     assert of_address(waiting, hung).trouble == "does not answer within 2 s"
-    # If the session was on that server, heartbeats pause until it is on another one.
+    # If the session was on the server that hangs, heartbeats pause until the session is on another server.
     eventually(lambda: heartbeats_between_rounds(watching), lambda heartbeats: heartbeats >= 4)
     hung.resume()
 

@@ -38,7 +38,7 @@ def test_a_cluster_that_is_forwarded_is_refused_by_its_clock_or_by_a_newer_recor
 
     class Listening(threading.Event):
         def wait(self, timeout: float | None = None) -> bool:
-            sink.append([heartbeat(2)])  # while it listens, by a clock that is long behind
+            sink.append([heartbeat(2)])  # `forget` is listening, and the heartbeat has a clock that is far behind
             return False
 
     with pytest.raises(IngestError, match="End each that forwards it"):
@@ -49,7 +49,7 @@ def test_a_cluster_that_is_forwarded_is_refused_by_its_clock_or_by_a_newer_recor
 
 
 class Stopped(threading.Event):
-    """Set while it is waited for."""
+    """Event that is set as soon as something waits for it."""
 
     def wait(self, timeout: float | None = None) -> bool:
         self.set()

@@ -35,11 +35,11 @@ from transport.journal import JournalWriter, end_offset, read_journal
 from transport.topics import request_complete_read
 
 Watch = Callable[..., Watching]
-LONG_WINDOW_MS = 3_000  # longer than a few writes take where other tests use every core
+LONG_WINDOW_MS = 3_000  # longer than a few writes take while other tests use every core
 
 
 def create_and_delete(kafka: KazooClient, path: str) -> None:
-    """Do both in one transaction, so that nobody can read the value in between."""
+    """Create and delete a znode in one transaction, so that no client can read its value."""
     transaction = kafka.transaction()
     transaction.create(path)
     transaction.delete(path)
@@ -142,7 +142,7 @@ def test_a_transaction_is_never_split_under_load(kafka: KazooClient, watch: Watc
     created = [record for record in records if record.path.startswith("/brokers/topics/n")]
     assert len(created) == 200
     for epoch in (record for record in records if record.path == "/controller_epoch"):
-        # The epoch leads the change that it was written in.
+        # The epoch precedes the other change of its transaction.
         following = records[records.index(epoch) + 1]
         assert following.zxid == epoch.zxid
 
@@ -295,7 +295,7 @@ def test_after_too_many_changes_only_what_no_read_can_show_is_sent_before_the_re
     make_cluster(kafka)
     monkeypatch.setattr("ingest.observed.inbox.MAX_WAITING_EVENTS", 20)
     watching = watch(heartbeat_seconds=60)
-    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last one from its start
+    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the last heartbeat of its start
     seq = watching.records()[-1].seq
     segment = next((tmp_path / "journal").glob("*.log"))
     with no_room_beyond(segment.stat().st_size):
@@ -346,7 +346,7 @@ def test_a_reader_without_the_beginning_gets_a_new_generation_with_a_complete_re
     kafka: KazooClient, watch: Watch, tmp_path: Path
 ) -> None:
     make_cluster(kafka)
-    request_complete_read(tmp_path)  # elsewhere, so it has no effect here
+    request_complete_read(tmp_path)  # in another directory, so it has no effect here
     watching = watch()
     kafka.delete("/config/topics/t")
     watching.settled()
@@ -369,7 +369,7 @@ def test_a_journal_that_is_removed_is_begun_again_and_its_readers_go_on(
 ) -> None:
     make_cluster(kafka)
     watching = watch(heartbeat_seconds=60)
-    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # no other comes in time to find it
+    eventually(lambda: watching.count(RecordKind.HEARTBEAT, "connected") == 1)  # the next would notice the removal
     journal = tmp_path / "journal"
     first, position = watching.records()[0].generation, end_offset(journal)
     if removed == "directory":

@@ -27,10 +27,10 @@ NO_TEXT = [
     b"[" * 50_000,
 ]
 CONTENTS = [content for _, content in contents_at_extremes()] + NO_TEXT
-TOGETHER = 100  # in one request, which may have a megabyte
+TOGETHER = 100  # znodes in one request, which may have a megabyte
 
 
-# Characters that ZooKeeper forbids in paths (`PathUtils`). Beyond 16 bits a character is two to it, and both are
+# Characters that ZooKeeper forbids in paths (`PathUtils`). It sees a character beyond 16 bits as two, which are both
 # forbidden.
 FORBIDDEN = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff/]")
 

@@ -1,4 +1,4 @@
-"""The inbox under too many events. It keeps those that no complete read could replace."""
+"""The inbox under too many events, which keeps the events that no complete read could replace."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_an_expired_session_is_followed_by_a_new_one_that_publishes_differences(
         watching.stop()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # kazoo's thread ends by it
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # which ends kazoo's thread
 def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
     zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
 ) -> None:

@@ -1,4 +1,4 @@
-"""Whether an address can be ZooKeeper: told at once, where nothing or something else is there."""
+"""Addresses without ZooKeeper, where nothing or another server answers, are recognized at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tree as readers know it. Only differences are published again."""
+"""The tree that readers know, of which only differences are published again."""
 
 from controller.contract.records import RecordKind
 from ingest.observed.observations import Observation, Value

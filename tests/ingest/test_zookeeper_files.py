@@ -94,7 +94,7 @@ def records_of(directory: Path, **options: object) -> list[Record]:
 
 
 def told(records: Sequence[Record]) -> list[Record]:
-    """Return the records of znodes."""
+    """Return the records that have a znode's path."""
     return [record for record in records if record.path]
 
 
@@ -302,7 +302,7 @@ def test_a_chroot_is_stripped_and_what_is_beside_it_left_out(zookeeper: ZooKeepe
 def zeros_at(content: bytes, offset: int) -> int:
     """Return the number of zero bytes at an entry's start, which look like ZooKeeper's preallocated space.
 
-    Four come from the checksum's upper half, and sometimes the lower half begins with zeros too.
+    The checksum's upper half gives four of them, and sometimes its lower half begins with zeros, too.
     """
     entry = content[offset:]
     return len(entry) - len(entry.lstrip(b"\0"))
@@ -402,7 +402,7 @@ def test_a_snapshot_with_what_came_while_it_was_written_tells_nothing_twice(
     assert records[0].zxid == begun
     assert fold(records) == long_recording.tree
     read = told(records[: [record.kind for record in records].index(RecordKind.SNAPSHOT_END)])
-    assert any(record.mzxid > begun for record in read)  # or it would not be such a snapshot
+    assert any(record.mzxid > begun for record in read)  # so the snapshot was written while znodes changed
     assert all(record.czxid <= begun for record in read)
     newest_known: dict[str, int] = {}
     for record in told(records):

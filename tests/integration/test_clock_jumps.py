@@ -25,8 +25,8 @@ from tests.waiting import eventually
 pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 
 _HOUR_SECONDS = 3600
-_STEP_SECONDS = 30  # whatever a test may take between two records
-_COMPARED_BATCHES = 4  # the job has surely compared its clocks with the forwarder's
+_STEP_SECONDS = 30  # more than a test takes between two records
+_COMPARED_BATCHES = 4  # after so many batches the job has surely compared its clock with the forwarder's
 # The loader puts the directory of the machine's libraries in place of $LIB.
 _LIBRARY = "/usr/$LIB/faketime/libfaketimeMT.so.1"
 
@@ -45,7 +45,7 @@ class Clock:
             "FAKETIME_TIMESTAMP_FILE": str(file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-            "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # with it Java's waits end too early
+            "FAKETIME_FORCE_MONOTONIC_FIX": "0",  # because Java's waits end too early with it
             "NO_FAKE_STAT": "1",
             "PYTHONPATH": str(Path(__file__).with_name("steady_sleep")),
         }

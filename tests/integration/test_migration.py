@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from cli.sources.source import EVERYTHING_NOW
 from cli.sources.zookeeper import ZooKeeperSource
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import MigrationRow
 from controller.model.context import Header
 from controller.view.migration import never_elected_count, rollback_of
 from ingest.config import ZooKeeperConfig
+from questions.question import EVERYTHING_NOW
 from streaming.config import BrokersConfig
 from tests.integration.conftest import Pipeline, create, told
 from tests.kraft import KRaftController, migrating_broker, zookeeper_client
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.xdist_group("pipelines")
 
 STATE = "/brokers/topics/t/partitions/0/state"
 
-# Logged by a broker that is controller, where the epoch in a state is above its own (ZkPartitionStateMachine).
+# A controller logs this if the epoch in a partition's state is above its own (ZkPartitionStateMachine).
 REFUSED = "Aborted leader election for partition t-0"
 
 # Longer than two thirds of the session timeout of 6 s. Then Kafka's client sends its write of /migration again.
@@ -56,7 +56,7 @@ class Migration:
         self.broker.launch()
 
     def elected_before(self, epoch: int) -> None:
-        """Let the quorum have had this many leaders, which takes many restarts else."""
+        """Write a quorum state as if it had had this many leaders, because real ones would need as many restarts."""
         self.controller.format()
         log = self.directory / "controller" / "data" / "__cluster_metadata-0"
         log.mkdir()
@@ -120,7 +120,7 @@ def offset(client: KazooClient) -> int:
 
 
 def without_leader(client: KazooClient) -> None:
-    """Take the partition's leader away, which the next controller elects as soon as it comes."""
+    """Take the partition's leader away, so that the next controller must elect one as soon as it takes over."""
     client.set(STATE, json.dumps({**state(client), "leader": -1}).encode())
 
 
@@ -172,7 +172,7 @@ def test_a_pause_of_zookeeper_pages_and_a_restart_mends_it(cluster: Cluster, pip
 
 
 def looked_at(connect: str) -> Header:
-    """Return the core's header after one look at ZooKeeper."""
+    """Return the core's header after one read of ZooKeeper."""
     source = ZooKeeperSource(ZooKeeperConfig(zookeeper=connect), "c", BrokersConfig())
     return source.picture(EVERYTHING_NOW, threading.Event()).header
 

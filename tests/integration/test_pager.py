@@ -1,4 +1,4 @@
-"""What a person's pager gets of a real cluster: brokers, ZooKeeper, Prometheus, Alertmanager and a webhook.
+"""Messages to a person's pager from a real cluster with brokers, ZooKeeper, Prometheus, Alertmanager and a webhook.
 
 One cluster has all incidents, one after the other. `messages.txt` in the test's directory has every message.
 """
@@ -114,12 +114,12 @@ class OnCall:
         return before
 
     def pages(self, since: int) -> list[dict[str, Any]]:
-        """Return the messages to `page` with an alert that fires, since so many messages."""
+        """Return the messages to `page` with a firing alert, after the first `since` messages."""
         told = self.pager.messages[since:]
         return [message for _, receiver, message in told if receiver == "page" and message["status"] == "firing"]
 
     def first_page(self, since: int, about: str) -> dict[str, Any]:
-        """Wait for the first page whose group begins so, but not for that of a broker that was killed three times."""
+        """Wait for the first page whose group begins with `about`, except for a broker that was killed three times."""
         deadline = time.monotonic() + HEARD_WITHIN_SECONDS
         while time.monotonic() < deadline:
             for page in self.pages(since):
@@ -132,17 +132,17 @@ class OnCall:
         )
 
     def brokers_told(self, since: int, group: str) -> set[str]:
-        """Return the brokers that the pages of a group name in labels."""
+        """Return the brokers that the labels in the pages of a group name."""
         told = (alert["labels"] for page in self.pages(since) for alert in page["alerts"])
         return {labels.get("other_broker", labels.get("broker", "")) for labels in told if labels["group"] == group}
 
     def changed_steps(self, since: int) -> list[str]:
-        """Return the news of another broker to start first, which a first message makes needless."""
+        """Return the messages that another broker should start first. A good first message makes them needless."""
         told = [alert["annotations"]["description"] for page in self.pages(since) for alert in page["alerts"]]
         return [said for said in told if "Next: start broker" in said]
 
     def settles(self, seconds: float = 20) -> None:
-        """Wait for what else the incident brings, and keep all of its messages."""
+        """Wait until the incident sends no more messages, and keep all of them."""
         time.sleep(seconds)
 
     def kept(self, since: int) -> None:
@@ -217,7 +217,7 @@ def test_each_incident_rings_with_its_worst_damage_whatever_was_silenced(on_call
 
 
 def with_topics(on_call: OnCall) -> None:
-    """Create topics of which `ledger` matters most, and wait until all are led."""
+    """Create topics, of which `ledger` matters most, and wait until all partitions have leaders."""
     ledger = {number: [number % 3 + 1, (number + 1) % 3 + 1, (number + 2) % 3 + 1] for number in range(6)}
     others = {"orders": {0: [2, 3], 1: [3, 2]}, "tmp_scratch": {0: [1], 1: [2]}, "rack": {0: [1, 4], 1: [4, 1]}}
     create(on_call.cluster, ledger=ledger, **others)
@@ -253,7 +253,7 @@ def two_of_three_are_killed(on_call: OnCall) -> None:
 
 
 def a_crash_comes_after_a_silence(on_call: OnCall) -> str:
-    """The next crash rings, though the incident before it is silenced and goes on. Return the silenced group."""
+    """The next crash pages, although the previous incident is silenced and goes on. Return the silenced group."""
     before = on_call.happens("a broker is killed, and its incident is silenced", brokers=(1,))
     silenced: str = on_call.first_page(before, "broker 1")["commonLabels"]["group"]
     on_call.silences(silenced)

@@ -63,7 +63,7 @@ def test_the_offline_partitions_of_a_killed_broker_are_named_by_the_exporter(clu
     assert done.exit_code == 0, done.stderr
     eventually(lambda: pipeline.samples("kontrast_ready") == {})
     assert not any(row.state == "open" for row in newest_alerts(pipeline))
-    # The cluster has left no trace for the stream's reader or a second call.
+    # Neither a reader of the stream nor a second call finds a trace of the cluster.
     assert "c was forgotten already" in forget().stderr
     pipeline.watch.launch()
     pipeline.until("it is watched again", lambda: pipeline.samples("kontrast_partitions").get(online) == 5)

@@ -1,4 +1,4 @@
-"""`kontrast up` with the file of `kontrast init` on real brokers. Each child is killed, then the end is orderly."""
+"""`kontrast up` with the file of `kontrast init` on real brokers. Each child is killed once, then all end cleanly."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_each_child_that_is_killed_starts_again_and_all_end_in_order(config, clu
 
 
 def kill_each(up: ChildProcess, cluster, listen: str) -> None:
-    """Kill the children in turn. Each time later events must come through."""
+    """Kill the children in turn. After each kill, new events must arrive."""
 
     def runs() -> None:
         assert up.running, up.describe("ended by itself")

@@ -128,7 +128,7 @@ def test_only_what_the_quorum_was_asked_for_differs():
     }
 
 
-# --- nodes that answer as no node does
+# --- answers that no real node gives
 
 ASKED = (3, 29, 32, 46, 48, 50, 55)
 
@@ -181,7 +181,7 @@ def test_a_node_that_answers_with_anything_speaks_for_nothing_and_breaks_nothing
     assert not [key for key in view.values if key.subject not in view.sources]
 
 
-# --- checks of answers that no live cluster of these tests gives
+# --- answers that no live cluster in these tests gives
 
 
 def test_a_metadata_version_without_transactions_and_a_voter_that_is_not_asked():
@@ -215,7 +215,7 @@ def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):
     assert "offset 7, the quorum's high watermark is 90 (lag 82), leader 3001 of leader epoch 4" in printed
 
 
-# --- a broker that is cut off from the quorum, which no test can hold at a moment
+# --- a broker without contact to the quorum, simulated because no test can hold one at a moment
 
 
 class CutOff:

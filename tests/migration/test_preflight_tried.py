@@ -59,7 +59,7 @@ def _written(path: str, content: object) -> Callable[[KazooClient], None]:
     return write
 
 
-# After VALUE the check finds KEY, and the controller logs the line beside it.
+# KEY is the finding after the first part of VALUE, and the second part is the line that the controller logs.
 _BLOCKS: dict[str, tuple[Callable[[KazooClient], None], str]] = {
     "absent-broker": (lambda client: _made_topic(client, partitions={"0": [1, 9]}), r"\[9\] found in metadata"),
     "topic-without-id": (lambda client: _made_topic(client, topic_id=None), "NoSuchElementException"),
@@ -146,7 +146,7 @@ def test_it_kills(migration, name):
     assert _outcome(migration, name, _KILLS[name]) == "kills"
     migration.controller.launch()
     eventually(lambda: migration.controller.exit_status is not None)
-    assert migration.controller.exit_status > 0  # by itself, as a signal is below 0
+    assert migration.controller.exit_status > 0  # it ended by itself, because a signal's status is below 0
     assert migration.is_claimed()
     assert migration.migration()["kraft_metadata_offset"] == -1
 

@@ -21,7 +21,7 @@ class Process:
 
     session: int = 0
     runs: bool = True
-    poisoned: bool = False  # KAFKA-12315: it is not elected again before it was started again
+    poisoned: bool = False  # KAFKA-12315: the process is not elected again before a restart
     leaves: bool = False  # it asked for its controlled shutdown
     to_notify: set[TopicPartition] = field(default_factory=set)
 

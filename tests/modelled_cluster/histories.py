@@ -30,7 +30,7 @@ class History:
     """Cluster of a release, and the operations on it, in order."""
 
     release: Release
-    is_told: bool  # whether the core was given the release, or has to infer it
+    is_told: bool  # whether the core is given the release, because otherwise it must infer the release
     reads_log: bool
     salt: int
     operations: tuple[Operation, ...]

@@ -12,7 +12,7 @@ from tests.modelled_cluster.histories import drawn, play
 _CHUNK = 50
 _PROGRESS_SECONDS = 10.0
 
-Result = tuple[int, int, "list[tuple[int, str, str]]"]  # histories, of which judged at rest, failures by seed
+Result = tuple[int, int, "list[tuple[int, str, str]]"]  # histories, those judged at rest, failures by seed
 
 
 def play_seeds(seeds: range) -> Result:

@@ -1,4 +1,4 @@
-"""Partition reassignment by the modelled controller, as from 2.4 on (KIP-455) and as before."""
+"""Partition reassignment by the modelled controller, as in 2.4 and later (KIP-455), and as in earlier releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of a login by Kerberos, where no KDC is needed. The logins themselves: tests/deploy/test_kerberos.py."""
+"""Settings of a login by Kerberos, as far as they need no KDC. `tests/deploy/test_kerberos.py` logs in."""
 
 from __future__ import annotations
 

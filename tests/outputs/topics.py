@@ -12,7 +12,7 @@ from transport.address import KafkaAddress
 
 
 class Topics:
-    """The topics PREFIX.output of some outputs. Others are created later."""
+    """The topics PREFIX.OUTPUT of some outputs. Tests create the other topics later."""
 
     def __init__(self, server: str, prefix: str, *outputs: str) -> None:
         self.address = KafkaAddress(server, prefix)
@@ -26,7 +26,7 @@ class Topics:
         self._admin.create_topics(named)
 
     def produce(self, *written: OutputRow) -> None:
-        """Write rows, each once the one before is taken."""
+        """Write rows, each after the previous one was accepted."""
         for row in written:
             value, key = encode_row(row), row.subject_key().encode()
             self._producer.send(self._topic(row.output), value=value, key=key).get(60)

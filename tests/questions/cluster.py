@@ -1,4 +1,4 @@
-"""A cluster's znodes in short, and the picture that one look at them gives."""
+"""A cluster's znodes in short notation, and the picture from one read of them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def owner(path: str, content: object) -> int:
 
 
 def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None, release: str = "3.6") -> Picture:
-    """Return the result of one look at these znodes. Each was written an hour ago, unless `ages_ms` has its age."""
+    """Return the picture from one read of these znodes. Each was written an hour ago, unless `ages_ms` has its age."""
     now_ms = time.time_ns() // 1_000_000
     values = {}
     for at, (path, content) in enumerate(znodes.items(), start=100):

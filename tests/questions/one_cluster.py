@@ -1,4 +1,4 @@
-"""One moment of a recorded cluster as each source has it, and the answers to every question about it."""
+"""One moment of a recorded cluster in each source, and the answers to every question about the moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from starlette.applications import Starlette
 
 from cli.followed_outputs import Where
 from cli.sources.files import FilesSource
-from cli.sources.source import Scope
 from cli.sources.stream import StreamSource
 from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
@@ -47,6 +46,7 @@ from questions.lint.table import lint
 from questions.memory import Memory
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
+from questions.question import Scope
 from questions.restartable import restartable
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of
@@ -159,12 +159,12 @@ class Cluster:
 
 
 def _as_watched(record: Record) -> Record:
-    """Return the record as a watcher has it. A past that replay published is never current, so it gets no verdict."""
+    """Return the record as a watcher has it. A replayed past would get no verdict, because it is never current."""
     return record if record.data is None else replace(record, data=record.data.replace(_REPLAYED, _WATCHED))
 
 
 class _Stored(Transitions):
-    """Transitions that the memory has."""
+    """Transitions that the memory has already, so nothing is read."""
 
     def follow(self) -> str | None:
         return None

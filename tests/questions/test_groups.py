@@ -167,7 +167,7 @@ def test_without_members_partitions_are_read_for_a_while_after_a_commit():
     assert not first.groups["a"].is_running
     moved = after_round(first, asked(2, empty, committed={"a": {"t": {0: 6, 1: 7}}}), WELL)
     assert moved.groups["a"].reads == {"t": (0,)}
-    later = after_round(moved, asked(minute_ms, empty), WELL)  # its turn did not come
+    later = after_round(moved, asked(minute_ms, empty), WELL)  # this round did not ask for its offsets
     assert later.groups["a"].reads == {"t": (0,)}
     rests = asked(15 * minute_ms, empty, committed={"a": {"t": {0: 6, 1: 7}}})
     assert after_round(later, rests, WELL).groups["a"].is_running

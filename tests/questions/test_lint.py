@@ -1,4 +1,4 @@
-"""Each check of `kontrast lint`: found where it lies, and not in a cluster that is as it should be."""
+"""Each check of `kontrast lint` finds its trouble, and finds nothing in a healthy cluster."""
 
 from __future__ import annotations
 

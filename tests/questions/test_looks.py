@@ -93,7 +93,7 @@ def test_the_settings_of_a_topic_are_seen_and_those_of_brokers_files_assumed():
     assert by_default == [("accepted: 2 in sync, min.insync.replicas needs 1", Certainty.ASSUMED)]
     needy = look({**WELL, **settings("t", min_insync_replicas="2"), **state("t", 0, 1, [1])})
     assert said(explain_partition(needy, tp), "acks=all") == [
-        ("rejected: 1 in sync, min.insync.replicas needs 2, and 1 of [2] must get in sync", Certainty.SEEN)
+        ("rejected: 1 in sync, min.insync.replicas needs 2, and broker 2 must get in sync", Certainty.SEEN)
     ]
     assert explain_topic(needy, "t").headline == "of 2 partitions 1 rejects acks=all"
 
@@ -103,7 +103,7 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
     tp = TopicPartition("t", 0)
     assert said(explain_partition(look(offline), tp), "unclean election") == [
         (
-            "would make broker 1 leader and lose the records that only [9] had (not allowed, "
+            "would make broker 1 leader and lose the records that only broker 9 had (not allowed, "
             "unclean.leader.election.enable=false)",
             Certainty.ASSUMED,
         )
@@ -160,7 +160,7 @@ def test_a_broker_is_explained_by_what_it_has_and_what_would_go_with_it():
     picture = look({**WELL, **broker(1, "a"), **state("t", 0, 1, [1])})
     explanation = explain_broker(picture, 1)
     assert explanation.is_well
-    assert said(explanation, "partitions")[0][0] == "hosts 1, preferred leader of 1, leads 1"
+    assert said(explanation, "leads")[0][0] == "1 of 1 partition, preferred leader of 1"
     assert said(explanation, "alone")[0][0].startswith("1 partition is one loss away from being offline")
     assert said(explanation, "controller")[0][0] == "named in /controller, epoch 7"
 
@@ -177,7 +177,7 @@ def test_a_reassignment_under_way_is_named_with_its_brokers():
     picture = look({**brokers(1, 2, 3), **controller(1), **moving, **state("t", 0, 1, [1, 2])})
     explanation = explain_partition(picture, TopicPartition("t", 0))
     (says, _), *_ = [item for item in said(explanation, "next") if "reassignment" in item[0]]
-    assert says == "a reassignment adds [3], and removes [1] once the added replicas are in sync"
+    assert says == "a reassignment adds broker 3, and removes broker 1 once the added replicas are in sync"
     assert check(picture).counts.reassigning == 1
 
 

@@ -1,4 +1,4 @@
-"""The memory keeps the newest row of each subject, however rows arrive."""
+"""The memory keeps the newest row of each subject, in whichever order rows arrive."""
 
 from __future__ import annotations
 

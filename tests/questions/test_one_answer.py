@@ -60,7 +60,8 @@ NOT_IN_A_LOOK: Final = frozenset({"causes", "findings", "since", "state"})
 # While the controller has writes due, its next step also depends on its events. A look does not show these.
 NOT_IN_A_LOOK_AT_WORK: Final = frozenset({"headline", "is_well", *NOT_IN_A_LOOK})
 # In a migration, the age of the last pulse decides. A look does not see whether it goes on.
-_BY_THE_CONTROLLER: Final = ("changes", "partitions", "", "migration", "way back", "preferred")
+_OF_THE_PAST: Final = ("changes", "last host")
+_BY_THE_CONTROLLER: Final = (*_OF_THE_PAST, "leads", "partitions", "", "migration", "way back", "preferred")
 _NOT_THE_LEADER: Final = re.compile(r"(broker \d+ is not the leader)[^.]*\.")
 _HOW_A_BROKER_LEFT: Final = re.compile(
     r"(broker \d+ |^)(crashed|shut down cleanly|left|never registered)"
@@ -178,7 +179,7 @@ def in_a_look(answer: Any, moment: Moment) -> Any:
 
 def is_fact(statement: Answers, moment: Moment) -> bool:
     """Return whether the statement is about ZooKeeper or a setting, not about the controller's memory or past."""
-    unknown = ("changes",) if moment.at_rest else _BY_THE_CONTROLLER
+    unknown = _OF_THE_PAST if moment.at_rest else _BY_THE_CONTROLLER
     return statement["certainty"] in ("seen", "assumed") and statement["about"] not in unknown
 
 

@@ -1,7 +1,7 @@
-"""One judgement on every face: a cluster's state, its start, the first step, its counts and its age.
+"""A cluster's state, its start, the first step, its counts and its age are equal wherever Kontrast shows them.
 
-The command, its probe, the page and its JSON, the metrics and the message to Alertmanager are asked at twelve moments
-of recordings, and for stories that an earlier version told differently on each face.
+The tests ask the command, its probe, the page and its JSON, the metrics and the message to Alertmanager, at twelve
+moments of recordings, and for stories on which an earlier version's answers differed.
 """
 
 from __future__ import annotations
@@ -265,12 +265,43 @@ def stopped() -> Faces:
 _HOME: Final = "/clusters/orders"
 PAGES: Final = (
     *("/", _HOME, f"{_HOME}/controller", f"{_HOME}/brokers/3", f"{_HOME}/topics", f"{_HOME}/topics/ledger"),
+    f"{_HOME}/brokers",
     *(f"{_HOME}/topics/ledger/0", f"{_HOME}/timeline", f"{_HOME}/whatif", f"{_HOME}/consequences?broker=1"),
 )
+_STANDING: Final = re.compile(r'<p id="standing"><span class="pill (\w+)">([^<]*)</span>(.*?)</p>', re.DOTALL)
 _STRIP: Final = re.compile(r'<span class="strip".*?</span>', re.DOTALL)  # earlier hours, of which the state was known
 _PICTURE: Final = re.compile(r"<svg.*?</svg>", re.DOTALL)
 _CLASSES: Final = re.compile(r'class="([^"]*)"')
 _GREEN_WORDS: Final = re.compile(r"is well|are well|are online|healthy|for 0 s", re.IGNORECASE)
+
+
+def standing_in(page: str) -> tuple[str, str, str]:
+    """Return the state of the bar, its words, and the age or the moment without seconds."""
+    (found,) = _STANDING.findall(page)
+    state, words, age = found
+    return state, words, re.sub(r" (\d+ s )?ago$| \d\d:\d\d:\d\d", "", re.sub(r"<[^>]+>", "", age).strip())
+
+
+@pytest.fixture(scope="module")
+def crashed() -> Faces:
+    """Return a cluster that lost a broker."""
+    story = Story("orders").begin().crash(1).to_the_present()
+    return faces(story.cluster, story.context, page_cases.in_order(story.effects))
+
+
+@pytest.mark.parametrize("path", PAGES[1:])
+def test_the_bar_of_each_page_has_the_verdict_of_the_cluster_and_its_age(crashed: Faces, path: str) -> None:
+    _, page = get(crashed.page, path)
+    assert standing_in(page) == ("affected", "clients affected", "live,")
+    assert "icon-affected" in page
+
+
+def test_the_bar_of_a_past_moment_has_the_verdict_of_then(crashed: Faces) -> None:
+    _, before = get(crashed.page, f"{_HOME}?map=before")
+    begun_ms = int(re.findall(r"timeline\?at=(\d+)", before)[0])
+    for path in (_HOME, f"{_HOME}/brokers", f"{_HOME}/brokers/3", f"{_HOME}/topics/ledger/0", f"{_HOME}/controller"):
+        states = [standing_in(get(crashed.page, f"{path}?at={begun_ms + later_ms}")[1]) for later_ms in (-1, 60_000)]
+        assert states == [("well", "well", "as of (past)"), ("affected", "clients affected", "as of (past)")], path
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -282,6 +313,8 @@ def test_after_the_job_stopped_no_page_has_a_green_word_or_icon(stopped: Faces, 
     assert not any(set(classes.split()) & {"well", "degraded", "affected"} for classes in bands)
     assert "icon-well" not in page
     assert re.search(r"10 min|[Nn]ot known", shown), "the age goes on"
+    if path != "/":
+        assert standing_in(page) == ("unknown", "not known", "last known 10 min")
     assert not _GREEN_WORDS.search(re.sub(r"<[^>]+>", " ", shown))
     for classes in _CLASSES.findall(shown):
         if set(classes.split()) & {"counts", "racks", "chip"}:

@@ -1,4 +1,4 @@
-"""Replaced rows. They give the cluster at any kept moment, as a memory that stopped then has it."""
+"""Replaced rows give the cluster at any kept moment, equal to a memory whose rows ended at that moment."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def test_rows_that_compaction_or_damage_took_end_the_past_there(rows, output):
 
 
 def test_gauges_that_say_nothing_new_take_no_room(rows):
-    kept = Past(150)  # room for three
+    kept = Past(150)  # room for three gauges
     first = rows.gauges()
     kept.note(Change(None, first, CLUSTER))
     for _ in range(10):

@@ -89,7 +89,7 @@ def test_generated_assignments_are_kafkas():
     [
         ((2, 8), (1001, 2, 1, 1030, 17, 5), [1, 2, 5, 17, 1001, 1030]),
         ((3, 9), (1001, 2, 1, 1030, 17, 5), [1, 17, 2, 5, 1030, 1001]),
-        ((3, 9), (17, 5, 2), [17, 2, 5]),  # the others are in the map all the same
+        ((3, 9), (17, 5, 2), [17, 2, 5]),  # brokers that get no replica are in the map, too
         ((3, 9), (0x10001, 2, 16), [16, 0x10001, 2]),  # the upper half of an id is folded into the lower one
         ((3, 9), tuple(range(1, 12)) + (17,), [1, 17, *range(2, 12)]),
         ((3, 9), tuple(range(1, 13)) + (17,), [*range(1, 13), 17]),  # the thirteenth doubles the buckets

@@ -115,7 +115,7 @@ def cluster(request, shared_chroot: str, tmp_path: Path) -> Iterator[Cluster]:
     registrations = KazooClient(shared_chroot)
     registrations.start(timeout=30)
     try:
-        # Before the one that becomes controller, so that the first metadata for clients has them all.
+        # Register these before the broker that becomes controller, so that the first metadata for clients has them all.
         for other in RACKS.keys() - {REAL}:
             znode = registration(other, broker.port)
             registrations.create(f"/brokers/ids/{other}", znode, ephemeral=True, makepath=True)

@@ -25,7 +25,7 @@ States = dict[tuple[str, int], tuple[int, tuple[int, ...]]]
 
 
 class Crash(NamedTuple):
-    """The states before a crash, as they were predicted to be after it, and as they were then."""
+    """The states before a crash, the predicted states after it, and the real states after it."""
 
     zxid: int
     before: States

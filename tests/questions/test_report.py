@@ -132,7 +132,7 @@ def test_time_that_nobody_saw_is_no_time_online(rows):
     found = report(
         *heartbeats(rows, 0, 10),
         *heartbeats(rows, 60, 70),  # the forwarder was silent
-        *heartbeats(rows, 71, 80, generation=2),  # a second lay between two forwarders
+        *heartbeats(rows, 71, 80, generation=2),  # a second passed between two forwarders
         *heartbeats(rows, 81, 90, generation=2, session="suspended"),
         *heartbeats(rows, 91, 100, generation=2),
         rows.partition("orders", 0, time_ms=at(0)),
@@ -186,7 +186,7 @@ def test_what_is_said_again_behind_a_beginning_counts_once(rows):
     assert found.brokers[0].away_minutes == minutes(39)
     (alerts,) = found.alerts
     assert (alerts.count, alerts.still_open, alerts.longest_seconds) == (2, 0, 30)
-    assert found.elections == {"OfflinePartitionLeaderElection": 1}  # those of before came before the first row
+    assert found.elections == {"OfflinePartitionLeaderElection": 1}  # earlier elections came before the first row
 
 
 def test_a_failover_lasts_from_the_loss_of_a_controller_until_the_next(rows):
@@ -198,7 +198,7 @@ def test_a_failover_lasts_from_the_loss_of_a_controller_until_the_next(rows):
         rows.controller(2, time_ms=at(12), epoch=1, since_ms=at(12)),
         rows.controller(2, time_ms=at(12.5), epoch=2, since_ms=at(12)),
         rows.controller(3, time_ms=at(40), epoch=3, since_ms=at(40)),  # both changes were read together
-        rows.controller(3, time_ms=at(45), epoch=3, since_ms=at(45)),  # lost and won again
+        rows.controller(3, time_ms=at(45), epoch=3, since_ms=at(45)),  # the same broker lost the role and won it again
         rows.controller(-1, time_ms=at(90), epoch=3, since_ms=at(90)),
     )
     assert [

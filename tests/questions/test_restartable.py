@@ -98,7 +98,7 @@ def test_a_reassignment_and_a_deletion_under_way_are_reasons():
     moving = topic("moving", [1, 2], adding_replicas={"0": [2]}, removing_replicas={"0": []})
     deleted = {**topic("old", [1, 2]), "/admin/delete_topics/old": None}
     assert Obstacle.REASSIGNMENT in obstacles(asked(3, moving, state("moving", 0, 1, [1])))
-    ending = asked(3, moving, state("moving", 0, 1, [1, 2]))  # its entry is still there, and all replicas are in sync
+    ending = asked(3, moving, state("moving", 0, 1, [1, 2]))  # in sync, but its entry still exists
     assert [reason.sentence for reason in ending.reasons] == ["the controller is still reassigning 1 partition"]
     assert Obstacle.DELETION in obstacles(asked(3, deleted))
 
@@ -118,5 +118,5 @@ def test_an_old_picture_gives_no_answer():
 
 
 def test_a_broker_that_the_cluster_does_not_have_is_named():
-    with pytest.raises(UnknownBrokersError, match=r"no broker 7 in shop: its brokers are 1, 2, 3"):
+    with pytest.raises(UnknownBrokersError, match=r"no broker 7 in shop, but brokers 1, 2 and 3"):
         asked(7)

@@ -43,7 +43,7 @@ RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
 ACKS_ALL = {"min.insync.replicas": "2"}
 PROPERTIES = {
     "zookeeper.session.timeout.ms": "3000",
-    "auto.leader.rebalance.enable": "false",  # its moves come when they come
+    "auto.leader.rebalance.enable": "false",  # because no test could choose the time of its moves
     "replica.lag.time.max.ms": "30000",  # on a busy machine a live broker stands still for seconds
     "controlled.shutdown.retry.backoff.ms": "500",
 }

@@ -1,7 +1,7 @@
-"""The steps that mend flawed znodes, as the table of znodes has them, done by hand on a real cluster.
+"""The steps in the table of znodes that fix flawed znodes, done by hand on a real cluster.
 
-A step is a sentence, so each case here does what the sentence says. A case gets a cluster that is well and leaves one
-that is well. Topics have the case's own name.
+A step is a sentence, so each case here follows the sentence by hand. A case gets a healthy cluster and leaves it
+healthy. Topics have the case's own name.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class MendingStep(NamedTuple):
 
 
 STEPS: Final[dict[str, MendingStep]] = {}
-# Steps of the same words that other tests follow.
+# Steps that other tests follow already.
 TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
     (Place.TOPIC, Flaw.EMPTY): "tests/remedies/situations.py",
     (Place.MIGRATION, Flaw.EMPTY): "tests/migration/test_preflight_tried.py",

@@ -27,7 +27,7 @@ from tests.older_releases import KAFKA_TOOLS, class_path_of, older_jars
 from tests.waiting import eventually
 
 PROPERTIES: Mapping[str, str] = {
-    "auto.leader.rebalance.enable": "false",  # its moves come when they come
+    "auto.leader.rebalance.enable": "false",  # because no test could choose the time of its moves
     "controlled.shutdown.retry.backoff.ms": "500",
     "offsets.topic.replication.factor": "1",
     "replica.lag.time.max.ms": "30000",  # on a busy machine a live broker stands still for seconds
@@ -48,7 +48,7 @@ _TOOLS_OF_3_9 = {
 }
 _NEWEST = "3.9.2"
 _ADMIN_SINCE = (2, 4)  # the admin client creates topics from an assignment
-_OF_SHELL = "commons-cli_"  # which older brokers lack, and their ZooKeeper had
+_OF_SHELL = "commons-cli_"  # older brokers lack this jar, because their ZooKeeper had it
 
 
 class RealCluster(StartedByWith):
@@ -127,7 +127,7 @@ class RealCluster(StartedByWith):
         return self.content(f"/brokers/topics/{topic}/partitions/{partition}/state")
 
     def move_controller(self) -> None:
-        """Have another term begin."""
+        """Let another controller's term begin."""
         epoch = int(self.data("/controller_epoch"))
         self.client.delete("/controller")
         eventually(lambda: self.content("/controller") and int(self.data("/controller_epoch")) > epoch)

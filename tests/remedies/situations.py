@@ -1,6 +1,6 @@
 """The situation of each remedy on a real cluster, the remedy as Kontrast prints it, and the promised end.
 
-A case gets a cluster that is well and leaves one that is well. Topics have the case's own name.
+A case gets a healthy cluster and leaves it healthy. Topics have the case's own name.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.waiting import eventually
 
 Case = Callable[[RealCluster], None]
 CASES: Final[dict[str, Case]] = {}
-# The way to KRaft is tried where its clusters are.
+# Tests with migrating clusters try the remedies of a migration.
 TRIED_ELSEWHERE: Final[Mapping[str, str]] = {
     "delete-kraft-claim": "tests/integration/test_migration.py",
     "return-to-zookeeper": "tests/integration/test_migration.py",
@@ -116,7 +116,7 @@ def an_old_tool_removed_the_id(cluster: RealCluster) -> None:
     cluster.write("bare", *_KEPT)
     cluster.move_controller()
     topic_id = cluster.topic_id_on_disk("bare", 1)
-    has_a_lasting_controller(cluster)  # one that still loads the topics would write another id at once
+    has_a_lasting_controller(cluster)  # a controller that still loads the topics would write another id at once
     cluster.rewrite_topic("bare", topic_id=None)
     assert "missing-topic-id" in found(cluster)
     for command in printed(cluster, "bare"):
@@ -335,7 +335,7 @@ def a_registration_was_written_by_hand(cluster: RealCluster) -> None:
     cluster.brokers[3].kill()
     eventually(lambda: cluster.state("owned")["leader"] == -1)
     cluster.brokers[3].launch()
-    cluster.client.create("/brokers/ids/3", registration)  # before the process is so far
+    cluster.client.create("/brokers/ids/3", registration)  # before the process registers
     eventually(lambda: not cluster.brokers[3].running)  # it cannot register
     eventually(lambda: cluster.state("owned")["leader"] == 3)  # and no process leads
     assert "broker-without-session" in found(cluster)

@@ -7,7 +7,7 @@ import pytest
 from tests.remedies.situations import CASES
 from tests.remedies.table import REMEDIES
 
-# Once for each release, because a case may be that of several remedies, and leaves a topic of its name.
+# Each case once for each release, because several remedies can share a case, which leaves a topic of its name.
 _TRIED = sorted(
     {
         (release, CASES[name].__name__)

@@ -1,6 +1,7 @@
-"""Runs everything for hours under random operations, and measures whether anything grows: `make soak HOURS=1`.
+"""Run everything for hours under random operations, and measure whether anything grows: `make soak HOURS=1`.
 
-Here belong the command line and the course of a soak; what is started, done, measured and judged has a file each.
+The command line and the course of a soak belong here. Processes, operations, measurements and the verdict have a file
+each.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from tests.soak.verdict import judge
 from tests.soak.visitors import Visitor
 
 _ACT_SECONDS = 35
-_RESTARTS_SHARE = 0.35  # of the time, in which every process is restarted. Afterwards most live on to the end
+_RESTARTS_SHARE = 0.35  # share of the time in which processes are restarted. Afterwards most live to the end
 _COLLECT_EACH = 5  # rounds
 _VISITORS = 2
-# Of all writes of the real cluster's controller, as in recordings of random actions.
+# Share of the real controller's writes that must be explained, as in recordings of random actions.
 _LEAST_AGREEMENT = 0.98
 _PROMETHEUS = """\
 global: {{scrape_interval: 5s}}

@@ -47,7 +47,7 @@ past_rows = {past_rows}
 brokers = true
 interval_seconds = 20
 """
-PAST_ROWS = 2_000  # it is full within minutes, so memory that grows after that is a leak
+PAST_ROWS = 2_000  # the past is full within minutes, so later growth of memory is a leak
 RETAIN_BYTES = 128 * 1024 * 1024  # of each output
 OUTPUTS = ("metadata", "transitions", "requests", "alerts", "gauges", "refused", "job")
 
@@ -119,7 +119,7 @@ class Kontrast:
             part.launch()
 
     def stop(self) -> None:
-        """End all in order."""
+        """End all processes cleanly."""
         for part in self.parts.values():
             part.ask_to_stop()
         for part in self.parts.values():

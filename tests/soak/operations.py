@@ -24,9 +24,9 @@ from tests.soak.synthetic import Synthetic
 SETTLE_SECONDS = 120
 _ORDERLY_SECONDS = 90
 _LEFT_BEHIND_SECONDS = 30
-# Until Python has installed its handlers, SIGTERM ends it with status -15. On a busy machine that took several seconds.
+# Until a process has installed its handlers, SIGTERM ends it with status -15. On a busy machine that took seconds.
 _STARTING_SECONDS = 15.0
-# How often each is drawn, beside 95 for all actions on Kafka.
+# Weights of drawn operations. All actions on Kafka together have 95.
 _ZOOKEEPER_WEIGHTS = {"kill_zookeeper_leader": 3, "restart_zookeeper": 3, "restart_ensemble": 1}
 _SYNTHETIC_WEIGHT = 15
 _RESTART_WEIGHT = 3  # of each process, while all are restarted
@@ -63,7 +63,7 @@ class Operations(Actions):
             self._weights[restart] = _WATCH_WEIGHT if name == WATCHERS[1] else 0
 
     def settle(self) -> None:
-        """Let the current operations end. One that does not end is a violation."""
+        """Let the current operations end. An operation that does not end is a violation."""
         deadline = time.monotonic() + SETTLE_SECONDS
         while self._courses and time.monotonic() < deadline:
             self._go_on(0.2)
@@ -84,7 +84,7 @@ class Operations(Actions):
             self.violations.append(f"the soak's own server failed: {error}")
 
     def _wait(self) -> float:
-        """Return a pause. A third of the actions fall into the middle of the one before."""
+        """Return a pause. A third of the actions begin in the middle of the previous one."""
         choices = ((0, 0.3), (1, 4), (3, 7))
         return self._random.uniform(*self._random.choice(choices))
 
@@ -132,7 +132,7 @@ class Operations(Actions):
     # Kontrast
 
     def restart(self, name: str) -> None:
-        """Kill it, or end it in order, and start it again after a while."""
+        """Kill a process, or end it cleanly, and start it again after a while."""
         if name not in self._restarting:
             self._restarting.add(name)
             self._follow(self._restarted(name))

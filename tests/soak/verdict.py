@@ -54,8 +54,8 @@ JUDGED: Mapping[str, Threshold] = {
 _CLEANED = frozenset({"temporary_files", "temporary_bytes", "checkpoint_files", "checkpoint_bytes"})
 _FEWEST_CLEANINGS = 4
 
-# Java takes its heap from the system bit by bit, and gives none back. Until it has it all, its memory grows without a
-# leak. Serial's heap leaves a tenth of its young part empty.
+# Java takes its heap from the system bit by bit, and returns nothing. Until the heap is full, memory grows without a
+# leak. The Serial collector leaves a tenth of the heap's young part empty.
 _RESIDENT = frozenset({"rss_bytes", "pss_bytes", "anonymous_bytes"})
 _FULL_HEAP_PERMILLE = 900
 _SHARE_WITH_FULL_HEAP = 0.5  # of a life, at least, in which memory is judged
@@ -78,7 +78,7 @@ class Judged:
 
     @property
     def grew(self) -> bool:
-        """Return whether it grew by more than is allowed."""
+        """Return whether the reading grew by more than is allowed."""
         return self.allowed is not None and self.last - self.first > self.allowed
 
     def sentence(self) -> str:

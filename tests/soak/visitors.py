@@ -1,4 +1,4 @@
-"""People in front of the live page, who load pages with their files, and follow one as the page's script does.
+"""Visitors of the live page, who load pages with their files, and follow a page as its script does.
 
 Their requests belong here. `tests/dashboards` tests the answers.
 """
@@ -22,7 +22,7 @@ _TOPIC = re.compile(r'href="(/clusters/[^/"]+/topics/[^/"?]+)"')
 _AGAIN_SECONDS = 0.5  # the script's own pause between an answer and the next question
 _LATER_SECONDS = 1.0  # after a connection that was refused
 _TIMEOUT_SECONDS = 60
-_BUSY = (503,)  # a valid answer, as the server may be too busy or without data yet
+_BUSY = (503,)  # valid answers, because the server may be too busy or without data yet
 
 
 class Visitor:

@@ -27,7 +27,7 @@ def newest_rows(lines: list[bytes]) -> dict[str, bytes]:
 
 
 def forget_state(spark: SparkSession) -> None:
-    """Drop the state in Java, as the end of a job's own process does. Otherwise it would leak into another history."""
+    """Drop the state in Java, as the end of a job's own process does. Otherwise another test's history would use it."""
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.execution.streaming.state.StateStore.stop()
 

@@ -20,7 +20,7 @@ from transport.address import JournalAddress
 from transport.journal import JournalWriter, read_journal
 
 _BROKERS = (1, 2, 3)
-_RECORDS_A_WINDOW = 3  # that a forwarder appends together
+_RECORDS_A_WINDOW = 3  # records that a forwarder appends together
 
 
 class ClusterLife:
@@ -85,7 +85,7 @@ class ClusterLife:
         self.send(RecordKind.HEARTBEAT, value={"session": "connected", "watch_mode": "persistent"})
 
     def in_generation(self, generation: int) -> ClusterLife:
-        """Return the same life as another forwarder publishes it, later."""
+        """Return the same life as another forwarder would publish it later."""
         other = ClusterLife(self.cluster)
         other.records = [
             msgspec.structs.replace(record, generation=generation, zxid=record.zxid + 10_000 * generation)

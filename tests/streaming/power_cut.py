@@ -51,7 +51,7 @@ class Disk:
                     self._look(path, image, chance)
             elif entry is not None and forced.get(name) == entry.inode():
                 image[path] = self._content(path, entry.inode(), chance)
-            elif chance.random() < 0.5:  # the newer of two states of a name that was not forced
+            elif chance.random() < 0.5:  # of a name that was not forced, take the newer state
                 if entry is not None:
                     image[path] = self._content(path, entry.inode(), chance)
             elif is_forced:

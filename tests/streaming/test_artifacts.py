@@ -31,7 +31,7 @@ POM = """<project><modelVersion>4.0.0</modelVersion>
 NEEDS_SECOND = (
     "<dependency><groupId>example</groupId><artifactId>second</artifactId><version>2.0</version></dependency>"
 )
-# Spark's Ivy leaves it out, whoever publishes it.
+# Spark's Ivy leaves out a jar of this name, whichever group publishes it.
 SCALA = "example_scala-library-2.12.8.jar"
 NEEDS_SCALA = NEEDS_SECOND.replace("second", "scala-library").replace("2.0", "2.12.8")
 

@@ -19,7 +19,7 @@ from transport.address import JournalAddress
 
 GARBAGE = b"garbage\n"
 
-# In the process that has the shared session, and before it, because a process has one session at a time.
+# In the process with the shared session, and before that session starts, because a process can have only one.
 pytestmark = pytest.mark.xdist_group("spark")
 
 
@@ -42,7 +42,7 @@ def _class_path() -> tuple[Path, ...]:
 
 @pytest.mark.nightly
 def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(java, tmp_path, monkeypatch):
-    made = make()  # or found, if the installation has made it
+    made = make()  # made now, or already by the installation
     assert made.stat().st_size > 10_000_000
     assert find_archive(_class_path()) == made
     assert find_archive(spark_jars()) is None, "other jars in front of Spark's"

@@ -58,8 +58,8 @@ def test_what_the_core_could_not_read_is_refused(kind, said, words):
         (2, None, None, 2),
         (50, None, None, 4),
         (50, 1, None, 4),  # a checkpoint that was begun with one cluster grows with the fleet
-        (3, 2, None, 2),  # when twice as many would work
-        (1, 4, None, 4),  # and never shrinks
+        (3, 2, None, 2),  # grows only to at least twice the number
+        (1, 4, None, 4),  # the number never shrinks
         (50, 1, 3, 3),
     ],
 )

@@ -142,7 +142,7 @@ def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
         assert saved.start(case, path, with_rebuild=damage is removed) == expected, case
 
 
-SIZE_OF_A_CHUNK = range(32, 64)  # the bits of it in a file of checksums
+SIZE_OF_A_CHUNK = range(32, 64)  # its bits in a file of checksums
 
 
 @pytest.mark.timeout(300)
@@ -176,7 +176,7 @@ def test_no_flipped_bit_makes_a_chunk_that_ends_java(tmp_path):
 def test_every_kind_of_file_in_every_way(saved):
     refused = 0
     for path in list(saved.kinds()):
-        for damage in (halved,) if path.suffix == ".crc" else DAMAGE:  # no other damage of those counts as one
+        for damage in (halved,) if path.suffix == ".crc" else DAMAGE:  # other damage to checksums does no harm
             checksums = with_checksums(path)
             for without_checksums in {False, checksums.exists()}:
                 saved.restore()

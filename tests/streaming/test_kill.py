@@ -22,7 +22,7 @@ from transport.journal import end_offset
 pytestmark = pytest.mark.xdist_group("pipelines")
 
 _ROOT = Path(__file__).parent.parent.parent
-_DEADLINE_SECONDS = 600  # only a job that hangs needs as long
+_DEADLINE_SECONDS = 600  # only a job that hangs reaches it
 _RUN = """
 import sys, threading
 from pathlib import Path
@@ -63,7 +63,7 @@ def test_a_job_that_is_killed_in_the_middle_loses_and_doubles_nothing(streams):
         process.send_signal(signal.SIGKILL)
         process.wait()
     assert len(streams.read("metadata")) < len(life.rows()["metadata"]), "it was killed too late to be in the middle"
-    # Started again at once, it waits for the remains of the killed one.
+    # A job that starts at once waits until the killed job's processes have ended.
     again = _start(streams, available_now=True)
     assert again.wait(_DEADLINE_SECONDS) == 0
     assert streams.read_all() == life.rows()

@@ -24,7 +24,7 @@ _WARM, _BETWEEN = 100, 10
 _BATCHES = int(os.environ.get("KONTRAST_FAULTS_BATCHES", "600"))
 # pyspark 4.2.0 gains a socket each batch, so 250 between the halves. Files and threads that come and go are far fewer.
 _GROWTH = 50
-# Spark removes old files of the state as often as this, not once a minute, so each half has many low points.
+# Spark removes old files of the state every 3 s, not once a minute, so each half of the run has many low points.
 _OFTEN = "-Dspark.sql.streaming.stateStore.maintenanceInterval=3s"
 
 
@@ -54,7 +54,7 @@ def test_600_batches_leave_no_files_and_no_threads_behind(streams):
 def _job(streams: Streams, temporary: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "cli", "stream", "--checkpoint", str(streams.checkpoint), "--master", "local[2]"]
     command += ["--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}", "--max-batch-bytes", "1024"]
-    # The job starts Java itself, so it is not spark-submit that reads Spark's defaults.
+    # Spark's defaults come through JAVA_TOOL_OPTIONS, because the job starts Java itself, without spark-submit.
     environment = {**os.environ, "TMPDIR": temporary, "JAVA_TOOL_OPTIONS": _OFTEN}
     return subprocess.Popen(command, cwd=_ROOT, env=environment)
 

@@ -1,4 +1,4 @@
-"""`--rebuild`: the way out of a checkpoint that cannot be gone on with."""
+"""`--rebuild`, which begins anew if a checkpoint cannot be used any more."""
 
 from __future__ import annotations
 

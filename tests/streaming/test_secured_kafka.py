@@ -148,7 +148,7 @@ def apply_topics(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddr
     return CliRunner().invoke(main, ["topics", "--config", str(file), "--days", "2", "--apply"])
 
 
-@pytest.mark.xdist_group("spark")  # whose process has the broker
+@pytest.mark.xdist_group("spark")  # in the process that has the broker
 def test_topics_are_made_with_the_rights_of_their_rows(broker, own_name, tmp_path):
     stream, outputs = addresses(broker, own_name)
     refused = apply_topics(broker, stream, outputs, tmp_path)
@@ -158,7 +158,7 @@ def test_topics_are_made_with_the_rights_of_their_rows(broker, own_name, tmp_pat
 
 
 def play(broker, stream, outputs, streams, spark, directory) -> None:
-    """Have every command do all that its rows allow: from the change to the reader, and back with a request."""
+    """Let every command use all its ACLs, from the change to the reader, and back with a request."""
     life = life_of("east", topics=2)
     expected = life.rows()["metadata"]
     watch = KafkaSink(as_user(broker, stream, "watch", "PLAIN"), "east", threading.Event(), lambda _: None)

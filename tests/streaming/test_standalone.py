@@ -49,8 +49,8 @@ def test_a_cluster_that_has_nothing_but_the_archive_runs_job_and_report(master, 
     process = submit(master, "--max-batch-bytes=4096")
     try:
         eventually(lambda: end_offset(streams.outputs / "metadata") > 0 or process.poll() is not None)
-        process.terminate()  # like an operator's `kill`, it reaches Java alone
-        assert process.wait(_DEADLINE_SECONDS) == 128 + signal.SIGTERM  # Java's own answer to it
+        process.terminate()  # the signal reaches only Java, as after an operator's `kill`
+        assert process.wait(_DEADLINE_SECONDS) == 128 + signal.SIGTERM  # Java's own exit code after SIGTERM
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -66,7 +66,7 @@ def test_a_newer_kontrast_with_one_more_field_goes_on_from_the_checkpoint(stream
     newer = _newer(tmp_path / "newer")
     streams.append(life.lines[:third])
     work_off(streams.config())
-    for lines in (life.lines[third : 2 * third], life.lines[2 * third :]):  # the second reads its own earlier state
+    for lines in (life.lines[third : 2 * third], life.lines[2 * third :]):  # the newer code reads its own state, too
         streams.append(lines)
         _work_off(streams, newer)
     assert streams.read_all() == life.rows()

@@ -110,7 +110,7 @@ def test_what_a_crash_left_of_a_compaction_is_passed_over(tmp_path: Path) -> Non
     written = fill(tmp_path, rounds=12)
     before = {path.name: path.read_bytes() for path in tmp_path.glob("*.log")}
     written += fill(tmp_path, rounds=12)
-    for name, content in before.items():  # replaced, and not removed
+    for name, content in before.items():  # the crash came before replaced files were removed
         if not (tmp_path / name).exists():
             (tmp_path / name).write_bytes(content)
     (tmp_path / f"{5:020}.compacted.new").write_bytes(b"half wri")

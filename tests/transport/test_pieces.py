@@ -1,4 +1,4 @@
-"""Pieces read together are those that are read one by one, whatever is damaged."""
+"""Pieces read together equal pieces read one by one, whatever is damaged."""
 
 from __future__ import annotations
 

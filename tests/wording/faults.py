@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 MOST_WORDS: Final = 25
-MOST_WORDS_OF_ADVICE: Final = 32  # its cost and its condition come first
+MOST_WORDS_OF_ADVICE: Final = 32  # longer, because its cost and its condition come first
 
 _NOUNS: Final = (
     "partition|replica|broker|write|topic|notification|time|znode|record|election|alert|incident|leader|server|"

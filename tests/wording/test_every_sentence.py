@@ -40,8 +40,7 @@ def assert_plain(texts: Iterable[str], most_words: int = MOST_WORDS) -> None:
 @cache
 def told(story: Story, count: int) -> tuple[Row, ...]:
     """Return the rows of a story until it has ended."""
-    *_, history = story.tell(count) if story.counts else story.tell()
-    return tuple(history.effects)
+    return tuple(story.ended(count).effects)
 
 
 def words_of_rows(rows: Iterable[Row]) -> Iterator[str]:

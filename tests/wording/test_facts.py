@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.facts import Departure, Fact, down, event_since, keep_up
+from wording.facts import Departure, Fact, down, event_since, keep_up, replicas_in_words, without_zxid
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,10 @@ def test_a_lost_broker_has_one_wording():
 def test_brokers_that_must_stay_up_have_a_reason():
     assert keep_up((1,), 1) == "Keep broker 1 up. It has the only in-sync replica of 1 partition"
     assert keep_up((1, 2), 3) == "Keep brokers 1 and 2 up. They have the only in-sync replica of 3 partitions"
+
+
+def test_replicas_are_told_by_their_numbers_and_a_headline_has_no_zxid():
+    assert replicas_in_words((3, 2), (1, 2, 3)) == "in sync: 2 and 3, out of sync: 1"
+    assert replicas_in_words((1,), (1,)) == "in sync: 1"
+    assert replicas_in_words((), (2,)) == "in sync: none, out of sync: 2"
+    assert without_zxid("broker 1 crashed at zxid 0x340, and broker 2 left") == "broker 1 crashed, and broker 2 left"

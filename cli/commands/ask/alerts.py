@@ -27,13 +27,14 @@ from cli.printing.tables import StackedTable, lines_of_a_row
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
+from cli.sources.asking import ask_as_long_as
 from cli.sources.earlier_rows import moment_in
-from cli.sources.moments import TIMES, MomentParameter
-from cli.sources.source import ask_as_long_as
+from cli.sources.moments import MomentParameter
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import rows_lost
+from questions.moments import TIMES
 from questions.picture import Present
 from transport.printable import printable
 from wording.sentences import counted
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
 _OUTPUTS: Final = ("job", "alerts", "gauges")
 _LOOK_SECONDS: Final = 1.0
 _EXAMPLES: Final = 3
-_LINES_AROUND: Final = 3  # of the live picture, for the title, the table's head and the rule
+_LINES_AROUND: Final = 3  # lines of the live picture for the title, the table's head and the rule
 _COLUMNS: Final = ("severity", "since", "cluster", "alert", "cause")
 _WORST_FIRST: Final = {severity: place for place, severity in enumerate(Severity)}
 _EPILOG: Final = """\b
@@ -118,7 +119,7 @@ def alerts(  # noqa: PLR0913 (one parameter an option)
 
 
 class _Shown:
-    """The choice of alerts, and how they are printed."""
+    """The choice of alerts, and their form of print."""
 
     def __init__(
         self,
@@ -131,7 +132,7 @@ class _Shown:
         as_json: bool,
     ) -> None:
         self.clusters = clusters
-        self._expected = expected  # to be known, whether something is open there or not
+        self._expected = expected  # clusters that should be known, even if no alert is open there
         self._stale_after_ms = stale_after_ms
         self.is_long = is_long
         self.as_json = as_json
@@ -146,7 +147,7 @@ class _Shown:
         return of_cluster and _WORST_FIRST[row.severity] <= self._least
 
     def doubts(self, outputs: Followed, snapshots: Collection[ClusterSnapshot]) -> dict[str, str]:
-        """Return a sentence for each cluster whose silence is no proof of health."""
+        """Return a sentence for each cluster that may be unwell even if it has no open alerts."""
         known = {snapshot.cluster: snapshot for snapshot in snapshots}
         newer, present = outputs.newer(), Present(time.time_ns() // 1_000_000, self._stale_after_ms)
         found = {}
@@ -202,7 +203,7 @@ def _print(outputs: Followed, shown: _Shown, until: Until | None, address: Addre
 
 
 def _counted_to_ms(snapshots: Collection[ClusterSnapshot]) -> dict[str, int]:
-    """Return the end of ages by cluster, which is now or the end of a past."""
+    """Return the moment to which ages count, by cluster. It is now, or the end of a replayed past."""
     now_ms = time.time_ns() // 1_000_000
     return {each.cluster: (each.heartbeat_ms or now_ms) if each.is_replayed else now_ms for each in snapshots}
 
@@ -229,7 +230,7 @@ def _long(row: AlertRow, counted_to_ms: int) -> Iterator[str]:
 
 
 def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
-    """Show changes until `stop` is set, as one picture on a terminal, as lines elsewhere."""
+    """Show the alerts until `stop` is set, on a terminal as one live picture, elsewhere as a line for each change."""
     if shown.as_json or not is_terminal():
         _follow_as_lines(outputs, shown, stop)
         return

@@ -21,11 +21,13 @@ from cli.printing.standard_output import (
 )
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
+from cli.sources.asking import answer_of, ask_as_long_as
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as
+from cli.sources.source import PROBE_PATIENCE_SECONDS
 from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
+from questions.question import NotFoundError
 
 if TYPE_CHECKING:
     from questions.check import Health
@@ -82,9 +84,10 @@ def check(  # noqa: PLR0913 (one parameter an option)
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
 
     def look(stop: threading.Event) -> Health:
-        from questions import check as question
+        from questions.check import Check
 
-        return question.check(source.picture(EVERYTHING_NOW, stop))
+        health: Health = answer_of(source, Check(), flags, stop).answer
+        return health
 
     if probe:
         return ask_as_long_as(lambda stop: _probe(look, stop))
@@ -117,7 +120,7 @@ def _until_well(look: _Look, waiting: Waiting) -> _Look:
 
 
 def _code(health: Health) -> ExitCode:
-    """Return the exit code of a state. A replayed past, or one with hidden znodes, is not known to be well now."""
+    """Return the exit code. A replayed past, or a cluster with unreadable znodes, is not known to be well now."""
     from questions.state import State
 
     if health.is_well:
@@ -138,7 +141,7 @@ def _probe(look: _Look, stop: threading.Event) -> int:
 
 
 def _watch(look: _Look, show: Callable[[Health], Health], every_seconds: float, stop: threading.Event) -> int:
-    """Repeat the check. Replace the last one on a terminal, and print changes elsewhere."""
+    """Repeat the check. On a terminal, replace the last answer. Elsewhere, print only changes."""
     before: object = None
     while not stop.is_set() and not reader_has_left():
         try:

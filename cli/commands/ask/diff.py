@@ -19,13 +19,15 @@ from cli.printing.standard_output import print_json, print_renderables
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_settings
 from cli.settings.options import GroupedCommand
+from cli.sources.asking import ask, ask_as_long_as
 from cli.sources.moments import MomentParameter
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, Scope, Source, ask, ask_as_long_as
+from cli.sources.source import Source
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZnode
 from questions.diff.differences import Difference, Differences
 from questions.diff.side import Kind, Side, Value, of_metadata
+from questions.question import EVERYTHING_NOW, Scope
 from wording.sentences import counted, joined
 
 if TYPE_CHECKING:
@@ -61,8 +63,8 @@ def read_snapshot(file: Path) -> Side:
     return Side(file.name, dict(of_metadata(metadata)))
 
 
-# Both sides must be unchanged after this time. A change takes a second or two from ZooKeeper to the brokers, as for the
-# probe of `kontrast serve` (`confirm_seconds`).
+# Both sides must be unchanged after this time, because a change takes a second or two from ZooKeeper to the brokers.
+# The probe of `kontrast serve` waits as long (`confirm_seconds`).
 _CONFIRM_SECONDS: Final = 5.0
 _MOMENTS: Final = 2
 _WAYS: Final = (
@@ -146,13 +148,13 @@ class _Printed:
         self._as_json = as_json
 
     def compare(self, a: Side, b: Side) -> ExitCode:
-        """Compare and print. Return whether there is a difference."""
+        """Compare the sides and print the result. Return the exit code, which shows if they differ."""
         from questions.diff.differences import diff
 
         return self.show(diff(a, b, self.topics))
 
     def show(self, differences: Differences) -> ExitCode:
-        """Print. Return whether there is a difference."""
+        """Print the differences. Return the exit code, which shows if there are any."""
         if self._as_json:
             print_json_lines(differences)
         else:
@@ -161,8 +163,6 @@ class _Printed:
 
 
 def _of_files(files: tuple[Path, ...], printed: _Printed) -> int:
-    # not for --help
-
     if len(files) != _MOMENTS:
         raise click.UsageError(f"{counted(len(files), 'file')} given. A comparison needs two.")
     a, b = map(read_snapshot, files)
@@ -226,7 +226,7 @@ def _answers(
     earlier: Mapping[str, Differences],
     stop: threading.Event,
 ) -> Iterator[tuple[str, Differences]]:
-    """Return the differences from each answering broker by its address. With `earlier` only lasting ones."""
+    """Return the differences from each answering broker by its address. With `earlier`, only lasting differences."""
     from dashboards.probe.broker import ProbeError, expected_bytes
     from dashboards.probe.sides import sides
     from questions.diff.differences import diff
@@ -245,7 +245,7 @@ def _answers(
 
 
 def _partition_rows(picture: Picture) -> dict[PartitionName, PartitionRow]:
-    """Return each partition that brokers must know, as ZooKeeper has it."""
+    """Return ZooKeeper's state of each partition that brokers must know."""
     from controller.contract.ids import TopicPartition
     from controller.view.rows import partition_row
 
@@ -268,7 +268,7 @@ def print_differences(differences: Differences, *, is_all: bool) -> None:
 
 
 def print_json_lines(differences: Differences) -> None:
-    """Print one JSON object a difference, and last one with the counts."""
+    """Print one JSON object for each difference, and a last object with the counts."""
     sides = {"a": differences.a, "b": differences.b}
     for one in differences.differences:
         print_json({"object": "difference", **sides, **msgspec.to_builtins(one)})
@@ -284,7 +284,7 @@ def _lines(differences: Differences, most: int | None) -> Iterator[RenderableTyp
         yield line(title, ": ", ("the same", "green"), f" ({compared or 'nothing to compare'})")
         return
     yield line(title, f": differences in {', '.join(parts)}")
-    alike: dict[str, list[str]] = {}  # subjects by their equal difference, the worst first
+    alike: dict[str, list[str]] = {}  # subjects by difference, because equal differences share a line
     for one in differences.differences:
         alike.setdefault(_said(one), []).append(one.subject)
     named = list(alike.items())[:most]

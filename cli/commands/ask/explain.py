@@ -1,4 +1,4 @@
-"""`kontrast explain`: why a partition, a topic, a broker or the controller is as it is."""
+"""`kontrast explain`: the reasons for the state of a partition, a topic, a broker or the controller."""
 
 from __future__ import annotations
 
@@ -10,14 +10,17 @@ import click
 from rich.console import RenderableType
 
 from cli.printing.answers import line, severity_word, since
+from cli.printing.standard_output import print_json, print_renderables
 from cli.printing.tables import table_of
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
+from cli.settings.question_options import question_of
+from cli.sources.asking import ask, ask_question
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, Scope, ask
 from questions.doubts import blindness
 from questions.explain.explanation import Cause, Certainty, Explanation
 from questions.key import KeyAnswer
+from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from wording.suggestions import did_you_mean, near
 from wording.times import exact_moment
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
     from questions.picture import Picture
 
 
-_KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # as in questions.key
+_KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # the values of questions.key.KeyFormat
 _EPILOG: Final = """\b
 Examples:
   kontrast explain orders-7 --zookeeper zk1:2181/kafka
@@ -78,34 +81,18 @@ def explain(
         if len(subject) != 1:
             raise click.UsageError("--key needs one topic.")
         return _explain_key(flags, subject[0], key, key_format, as_json=as_json)
-    from cli.known_clients import with_clients  # not for --help
-    from questions.explain.subject import read_subject
+    from questions.explain.subject import Explain  # not for --help
 
-    try:
-        asked = read_subject(subject, is_topic=is_topic)
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from error
+    question = question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic)
 
-    source = source_of(flags)
-
-    def answer(picture: Picture) -> ExitCode:
-
-        from cli.printing.standard_output import print_json, print_renderables
-
-        explanation = asked.explain(with_clients(picture, flags))
-        if explanation is None:
-            everything = source.picture(EVERYTHING_NOW, threading.Event())
-            similar = did_you_mean(asked.similar(with_clients(everything, flags)))
-            raise NotFoundError(f"there is no {asked.words} in cluster {picture.header.cluster}{similar}")
+    def show(explanation: Explanation, _: Picture) -> ExitCode:
         if as_json:
             print_json(explanation)
         else:
             print_renderables(explanation_lines(explanation))
         return _code(is_known=explanation.is_known, is_good=explanation.is_well)
 
-    past_outputs = ("transitions", "metadata")
-    scope = Scope(topics=asked.topics, past=True, keeps=asked.keeps(), past_outputs=past_outputs)
-    return ask(source, scope, answer)
+    return ask_question(source_of(flags), question, flags, show)
 
 
 def _code(*, is_known: bool, is_good: bool) -> ExitCode:
@@ -125,9 +112,6 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
     source = source_of(flags)
 
     def answer(picture: Picture) -> ExitCode:
-
-        from cli.printing.standard_output import print_json, print_renderables
-
         if picture.topic(topic) is None:
             names = [name for name, _ in source.picture(EVERYTHING_NOW, threading.Event()).context.topics]
             similar = did_you_mean(near(topic, names))
@@ -146,7 +130,7 @@ _SURE = {certainty: "" if certainty is Certainty.SEEN else f"  [{certainty.value
 
 
 def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
-    """Yield the explanation, on a screen."""
+    """Yield the lines of the explanation."""
     verdict = severity_word("ok" if explanation.is_well else "page")[1]
     yield line(f"{explanation.subject}: ", (explanation.headline, verdict))
     if explanation.since is not None:
@@ -174,7 +158,7 @@ def _cause(cause: Cause) -> Iterator[RenderableType]:
 
 
 def key_lines(answer: KeyAnswer) -> Iterator[RenderableType]:
-    """Yield where the key goes, and whether a producer can write it there."""
+    """Yield the key's partition, and whether a producer can write there."""
     yield line(f"the key goes to {answer.topic}-{answer.partition}, one of {answer.partitions} partitions")
     yield line(f"leader: {'none' if answer.leader is None else f'broker {answer.leader}'}", indent=2)
     for acks, accepted in (("1", answer.takes_acks_1), ("all", answer.takes_acks_all)):

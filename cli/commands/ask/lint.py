@@ -11,13 +11,14 @@ from rich.console import RenderableType
 from cli.printing import standard_error
 from cli.printing.answers import line, severity_word
 from cli.printing.rows import row_options
+from cli.printing.standard_output import print_json, print_renderables
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
+from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, ask
-from questions.lint.table import LintFinding
 
 if TYPE_CHECKING:
+    from questions.lint.table import LintFinding, LintFindings
     from questions.picture import Picture
 
 
@@ -43,37 +44,33 @@ def lint(*, as_json: bool, **flags: object) -> int:
 
     Each finding has its effect and its fix. `kontrast check` reports present trouble.
     """
+    from controller.contract.alert_row import Severity
+    from questions.lint.table import Lint
 
-    def answer(picture: Picture) -> ExitCode:
-
-        from cli.printing.standard_output import print_json, print_renderables
-        from controller.contract.alert_row import Severity
-        from questions.lint import table
-
-        findings = table.lint(picture)
-        found = [finding for finding in findings if finding.count is not None]
+    def show(answer: LintFindings, picture: Picture) -> ExitCode:
+        found = [finding for finding in answer.findings if finding.count is not None]
         if as_json:
-            for finding in findings:
+            for finding in answer.findings:
                 print_json(finding)
         elif found:
             print_renderables(lint_lines(found))
         else:
             standard_error.say(f"no check found trouble in {picture.header.cluster}")
-        if unknown := [finding.check for finding in findings if finding.count is None]:
+        if unknown := [finding.check for finding in answer.findings if finding.count is None]:
             names = ", ".join(unknown)
             standard_error.warn(
                 f"not checked, because the outputs lack the znodes: {names} (give --zookeeper or --zk-data)"
             )
         return ExitCode.FAILED if any(each.severity is not Severity.INFO for each in found) else ExitCode.OK
 
-    return ask(source_of(flags), EVERYTHING_NOW, answer)
+    return ask_question(source_of(flags), Lint(), flags, show)
 
 
 _NAMED: Final = 5
 
 
 def lint_lines(findings: Sequence[LintFinding]) -> Iterator[RenderableType]:
-    """Show the findings whose count is known, on a screen."""
+    """Yield the lines of the findings whose count is known."""
     for finding in findings:
         more = f" and {finding.count - _NAMED} more" if finding.count and finding.count > _NAMED else ""
         named = ", ".join(finding.examples[:_NAMED])

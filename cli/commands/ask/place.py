@@ -11,9 +11,10 @@ from cli.printing.standard_output import print_json_line
 from cli.running import ExitCode
 from cli.settings.id_lists import read_ids
 from cli.settings.options import GroupedCommand
+from cli.sources.asking import ask
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
 from controller.contract.ids import BrokerId
+from questions.question import EVERYTHING_NOW, NotFoundError
 
 if TYPE_CHECKING:
     from controller.contract.ids import TopicPartition

@@ -22,10 +22,11 @@ from cli.running import ExitCode, run_until_stopped
 from cli.settings import config
 from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
-from cli.sources.moments import TIMES, MomentParameter, ZxidParameter, chroot_option
+from cli.sources.moments import MomentParameter, ZxidParameter, chroot_option
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
+from questions.moments import TIMES
 from wording.sentences import counted
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class _Outputs(click.ParamType[frozenset[str]]):
 
 
 class _Speed(click.ParamType[float]):
-    """A number of times the speed of the past, or max."""
+    """A factor of the past's own speed, or max."""
 
     name = "N|max"
 
@@ -167,7 +168,7 @@ def replay(ctx: click.Context, /, **flags: Any) -> int:  # noqa: ANN401 (each op
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Replay:
-    """Replay as the options ask for it."""
+    """Replay with the options of the command line."""
 
     directories: tuple[Path, ...]
     chroot: str
@@ -183,7 +184,7 @@ class _Replay:
     into: Address | None
 
     def run(self, stop: threading.Event) -> ExitCode:
-        """Publish the history or print its rows. A chroot without a cluster is a mistake of the user."""
+        """Publish the history or print its rows. A chroot without a cluster gives the exit code of a user's mistake."""
         from ingest.files.history import History  # not for --help
         from ingest.replay.pace import Pace
 
@@ -257,7 +258,7 @@ def _replay(history: History, context: Context, writer: RowWriter, pace: Pace, s
 
 @contextmanager
 def _progress(history: History) -> Iterator[Callable[[], None]]:
-    """Return a bar on standard error, if a person sees it and it does not disturb the output."""
+    """Yield a bar's update. The bar is only drawn if a person sees standard error, but not the rows beside it."""
     if not sys.stderr.isatty() or is_terminal():
         yield lambda: None
         return
@@ -265,7 +266,7 @@ def _progress(history: History) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
 
     columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    # The rows go to standard output, which rich would take for its own.
+    # Rows go to standard output, so rich must not redirect it.
     with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
         task = progress.add_task("replay", total=history.files.total_bytes)
         yield lambda: progress.update(task, completed=history.files.read_bytes)
@@ -279,7 +280,7 @@ def _tell(history: History, writer: RowWriter) -> None:
 
 
 def _complain_of_chroot(history: History, chroot: str) -> None:
-    """Name the chroot without a cluster, and the others that have one."""
+    """Complain that the chroot has no cluster, and name chroots that have one."""
     others = " and ".join(sorted(history.other_chroots))
     hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
     standard_error.complain(f"the files have no Kafka cluster below {chroot}, {hint}")

@@ -47,11 +47,11 @@ Exit codes:
 """
 
 
-_Given = tuple[tuple[str, Path], ...]  # directories with their cluster's name, empty if it is not given
+_Given = tuple[tuple[str, Path], ...]  # directories, each with the name of its cluster, empty if none is given
 
 
 def _read_directories(_ctx: click.Context, _param: click.Parameter, given: tuple[str, ...]) -> _Given:
-    """Return NAME=DIR as its parts, and DIR without a name."""
+    """Return the parts of each NAME=DIR. A DIR alone has an empty name."""
     found: list[tuple[str, Path]] = []
     for text in given:
         name, equals, rest = text.partition("=")
@@ -65,9 +65,9 @@ def _read_directories(_ctx: click.Context, _param: click.Parameter, given: tuple
 
 
 def _by_cluster(given: _Given, clusters: tuple[str, ...]) -> dict[str, tuple[Path, ...]]:
-    """Return the directories by cluster. Without a name they are of the only --cluster, as in every other question.
+    """Return the directories by cluster. A directory without a name belongs to the only --cluster, as in any question.
 
-    Without both, the last part of the directory is the name. Raise UsageError.
+    Without --cluster, too, the last part of its path is the name. Raise UsageError.
     """
     found: dict[str, tuple[Path, ...]] = {}
     only = clusters[0] if len(set(clusters)) == 1 and not any(name for name, _ in given) else ""
@@ -182,14 +182,14 @@ def report(  # noqa: PLR0913 (one parameter an option)
         except StreamError:
             if not stop.is_set():
                 raise
-            return None  # Spark was stopped in the middle
+            return None  # Spark was stopped before its end
         return None if stop.is_set() else _answer(found, clusters, form, out)
 
     return run_until_stopped({"report": run})
 
 
 def _window(since: int | None, until: int | None, now_ms: int) -> tuple[int | None, int | None]:
-    """Return the ends as moments. Raise UsageError for a window that ends before it begins."""
+    """Return the ends of the window as moments. Raise UsageError if it ends before it begins."""
     until_ms = max(0, now_ms + until) if until is not None and until < 0 else until
     since_ms = max(0, (until_ms or now_ms) + since) if since is not None and since < 0 else since
     if since_ms is not None and since_ms >= (until_ms or now_ms):

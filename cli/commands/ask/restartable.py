@@ -22,18 +22,19 @@ from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.duration import Duration
 from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
+from cli.settings.question_options import question_of, question_options
+from cli.sources.asking import answer_of, ask_as_long_as
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, PROBE_PATIENCE_SECONDS, NotFoundError, ask_as_long_as
+from cli.sources.source import PROBE_PATIENCE_SECONDS
 from cli.sources.waiting import Waiting, refuse_past, wait_options
-from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
-from questions.restartable import Obstacle, Reason, Restartable, Verdict
+from questions.question import NotFoundError
+from questions.restartable import MayRestart, Obstacle, Reason, Restartable, Verdict
 from wording.times import exact_moment
 
 if TYPE_CHECKING:
-    from cli.served_cluster import ServedCluster
-    from questions.restartable import Restartable
+    from cli.sources.served_cluster import ServedCluster
 
 
 _Look: TypeAlias = "Callable[[threading.Event], Restartable]"
@@ -64,21 +65,7 @@ With --probe, as monitoring plugins end:
 @source_options
 @click.option("--broker", type=click.IntRange(0, HIGHEST_ID), metavar="N", help="Broker to restart, in place of N.")
 @wait_options(until="the answer is yes", every="Interval of --wait.")
-@click.option(
-    "--accept-topic",
-    "accepted_topics",
-    multiple=True,
-    metavar="PATTERN",
-    help="Topics that may go offline or reject acks=all, like 'scratch-*'. Repeatable.",
-)
-@click.option(
-    "--accept-absent",
-    "accepted_absent",
-    type=click.IntRange(0, HIGHEST_ID),
-    multiple=True,
-    metavar="N",
-    help="Broker that need not come back, like a wrong id in a reassignment. Repeatable.",
-)
+@question_options(MayRestart, leave_out=("broker",))
 @click.option(
     "--serve",
     "url",
@@ -105,12 +92,10 @@ With --probe, as monitoring plugins end:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def restartable(  # noqa: PLR0913 (one parameter an option)
     *,
-    broker_id: BrokerId | None,
-    broker: BrokerId | None,
+    broker_id: int | None,
+    broker: int | None,
     patience: timedelta | None,
     every_seconds: float,
-    accepted_topics: tuple[str, ...],
-    accepted_absent: tuple[BrokerId, ...],
     hold: timedelta | None,
     release: bool,
     probe: bool,
@@ -123,19 +108,19 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     catch up, a busy controller, reassignments and deletions are reasons to wait. A lease in `kontrast serve` keeps two
     automations from restarting two brokers at once.
     """
-    broker = _one_of(broker_id, broker)
+    question = question_of(MayRestart, flags, broker=_one_of(broker_id, broker))
     waits, holds = patience is not None, hold is not None
     _refuse_combinations(waits=waits, holds=holds, release=release, probe=probe, as_json=as_json)
     look: _Look
     if flags["url"] is not None or holds or release:
         served = _served(flags)
         if release:
-            return ask_as_long_as(lambda _: _released(served, broker, as_json=as_json))
+            return ask_as_long_as(lambda _: _released(served, question.broker, as_json=as_json))
         seconds = None if hold is None else round(hold.total_seconds())
 
-        look = lambda _: served.ask(broker, accepted_topics, accepted_absent, seconds)  # noqa: E731
+        look = lambda _: served.ask(question, seconds)  # noqa: E731
     else:
-        look = _own_look(flags, broker, (accepted_topics, accepted_absent), probe=probe, waits=waits)
+        look = _own_look(flags, question, probe=probe, waits=waits)
     if probe:
         return ask_as_long_as(lambda stop: _probe(lambda: look(stop)))
     show = _shown(as_json=as_json)
@@ -144,7 +129,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     return ask_as_long_as(lambda stop: _code(show(waiting.until(is_yes, look, one_line, stop))))
 
 
-def _one_of(*named: BrokerId | None) -> BrokerId:
+def _one_of(*named: int | None) -> int:
     given = [each for each in named if each is not None]
     if len(given) != 1:
         raise click.UsageError("Which broker? Give its number, or --broker.")
@@ -162,39 +147,19 @@ def _refuse_combinations(*, waits: bool, holds: bool, release: bool, probe: bool
         raise click.UsageError("--release ends a lease. Leave out --hold and --wait.")
 
 
-def _own_look(
-    flags: Mapping[str, Any],
-    broker: BrokerId,
-    accepted: tuple[tuple[str, ...], tuple[BrokerId, ...]],
-    *,
-    probe: bool,
-    waits: bool,
-) -> _Look:
-    """Return a function that asks the source of the flags."""
+def _own_look(flags: Mapping[str, Any], question: MayRestart, *, probe: bool, waits: bool) -> _Look:
+    """Return a function that asks the question to the source that the flags name."""
     if flags["holder"] is not None or flags["ca_file"] is not None:
         raise click.UsageError("--holder and --serve-ca-file need --serve, --hold or --release.")
     source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
     if waits:
         refuse_past(source)
-
-    def look(stop: threading.Event) -> Restartable:
-        from cli.known_clients import with_clients
-        from questions import restartable as question
-        from questions.known_brokers import UnknownBrokersError
-
-        try:
-            picture = with_clients(source.picture(EVERYTHING_NOW, stop), flags)
-            topics, absent = accepted
-            return question.restartable(picture, broker, accepted_topics=topics, accepted_absent=absent)
-        except UnknownBrokersError as error:
-            raise NotFoundError(str(error)) from error
-
-    return look
+    return lambda stop: answer_of(source, question, flags, stop).answer
 
 
 def _served(flags: Mapping[str, Any]) -> ServedCluster:
-    """Return the client of the named or configured serve."""
-    from cli.served_cluster import ServedCluster, serve_url  # brings an HTTP client
+    """Return the client of the `kontrast serve` that the flags or the configuration name."""
+    from cli.sources.served_cluster import ServedCluster, serve_url  # brings an HTTP client
 
     if flags["directories"] or flags["stream"] or "zookeeper" in read_flags("watch", flags):
         raise click.UsageError("kontrast serve has its own source. Leave out --zookeeper, --zk-data and --from.")
@@ -205,8 +170,8 @@ def _served(flags: Mapping[str, Any]) -> ServedCluster:
     return ServedCluster(flags["url"] or serve_url(settings), settings, cluster, holder, flags["ca_file"])
 
 
-def _released(served: ServedCluster, broker: BrokerId, *, as_json: bool) -> ExitCode:
-    from cli.served_cluster import NoLeaseError
+def _released(served: ServedCluster, broker: int, *, as_json: bool) -> ExitCode:
+    from cli.sources.served_cluster import NoLeaseError
 
     try:
         lease = served.release(broker)
@@ -237,7 +202,7 @@ def _code(answer: Restartable) -> ExitCode:
 
 
 def _probe(look: Callable[[], Restartable]) -> int:
-    """Print one line for a monitoring system, which takes the exit codes as they are."""
+    """Print one line for a monitoring system. Return the exit code of a monitoring plugin."""
     from cli.printing.check_lines import ProbeState, plugin_line
 
     try:

@@ -1,4 +1,4 @@
-"""`kontrast show`: the rows of an output, as lines for people or as they are."""
+"""`kontrast show`: the rows of an output, as lines for people or as JSON."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class _Rows:
 
     @property
     def asked_for(self) -> str:
-        """Return the choice of rows in words, behind the name of their output."""
+        """Return the choice of rows in words, which follow the name of their output."""
         of_topic = f" for topic {self.topic}" if self.topic else ""
         in_cluster = f" in cluster {self.cluster}" if self.cluster else ""
         return of_topic + in_cluster + (" that is in force" if self.in_force else "")
@@ -176,7 +176,7 @@ def _sentences(row: OutputRow) -> Iterator[str]:
 
 
 def _listed(prefix: str, fields: dict[str, Any], *, first: str) -> Iterator[str]:
-    """Yield a line with the time and the first field, and one for each other that is not zero or empty."""
+    """Yield a line with the time and the first field, and a line for each other field that is not zero or empty."""
     head = {name: fields.pop(name) for name in ("kind", "zxid", "time_ms", first)}
     yield prefix + sentence(head)
     for name, value in fields.items():

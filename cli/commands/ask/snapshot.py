@@ -1,4 +1,4 @@
-"""`kontrast snapshot`: a cluster's metadata as its ZooKeeper has it now."""
+"""`kontrast snapshot`: a cluster's present metadata in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are, without_garbage_collection
 from controller.restore.stored_context import new_context
 from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.judged_cluster import Concern, JudgedCluster, Sound
+from questions.question import NotFoundError
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted
 from wording.suggestions import did_you_mean, near
@@ -113,7 +114,7 @@ def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Judge
 
 
 def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
-    """Report the gaps of the snapshot."""
+    """Warn of the snapshot's gaps. Return the exit code."""
     unreadable: list[UnreadableZnode] = found.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
         standard_error.complain(f"{znode.path} cannot be read: {znode.reason}")

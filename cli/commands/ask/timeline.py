@@ -11,29 +11,27 @@ from rich.console import RenderableType
 
 from cli.printing import standard_error
 from cli.printing.answers import line, severity_word
+from cli.printing.standard_output import print_json, print_renderables
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
-from cli.sources.moments import TIMES, MomentParameter
+from cli.settings.question_options import question_of, question_options
+from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
-from cli.sources.source import NotFoundError, Scope, Source, ask
-from controller.contract.ids import BrokerId
+from cli.sources.source import Source
 from questions.doubts import doubts
 from questions.explain.explanation import Certainty
+from questions.question import NotFoundError
 from questions.timeline.events import Change
 from questions.timeline.folding import EventGroup, folded
 from questions.timeline.lanes import CONTROLLER_LANE
+from questions.timeline.question import ShowTimeline
 from questions.timeline.timeline import Timeline
 from wording.sentences import counted
-from wording.suggestions import did_you_mean
 from wording.times import exact_moment
 
 if TYPE_CHECKING:
-    from controller.contract.ids import TopicPartition
-    from ingest.files.data_directory import Until
     from questions.picture import Picture
-    from questions.timeline.selection import HistorySpan, Selection
-    from questions.timeline.timeline import Timeline
 
 
 _EPILOG = """\b
@@ -56,37 +54,9 @@ Exit codes:
 """
 
 
-def _read_partitions(_ctx: click.Context, _param: click.Parameter, words: tuple[str, ...]) -> frozenset[TopicPartition]:
-    if not words:
-        return frozenset()
-    from questions.explain.subject import read_partition
-
-    try:
-        return frozenset(map(read_partition, words))
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from error
-
-
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC", help="Only this topic. Repeatable.")
-@click.option(
-    "--partition",
-    "partitions",
-    multiple=True,
-    callback=_read_partitions,
-    metavar="TOPIC-PARTITION",
-    help="Only this partition. Repeatable, also with other subjects.",
-)
-@click.option(
-    "--broker",
-    "brokers",
-    type=click.IntRange(min=0),
-    multiple=True,
-    help="Only this broker, its leaderships and its places in ISRs. Repeatable.",
-)
-@click.option("--controller", is_flag=True, help="Only controllers, failovers, and phases of a migration to KRaft.")
-@click.option("--since", type=MomentParameter(), help=f"First moment: 0x1f, {TIMES}.")
+@question_options(ShowTimeline, leave_out=("until",))
 @click.option(
     "--html",
     "html_file",
@@ -95,17 +65,7 @@ def _read_partitions(_ctx: click.Context, _param: click.Parameter, words: tuple[
     help="Write one self-contained page with a picture and a table into this file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def timeline(  # noqa: PLR0913 (one parameter an option)
-    *,
-    topics: tuple[str, ...],
-    partitions: frozenset[TopicPartition],
-    brokers: tuple[BrokerId, ...],
-    controller: bool,
-    since: Until | None,
-    html_file: Path | None,
-    as_json: bool,
-    **flags: Any,  # noqa: ANN401 (of the source)
-) -> int:
+def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # noqa: ANN401 (click's own)
     """Print each event of the controller with its changes, in order.
 
     Uses Kafka's words, with zxid and time. Includes each change of ISRs and replicas, and alerts that page or warn.
@@ -113,43 +73,23 @@ def timeline(  # noqa: PLR0913 (one parameter an option)
     """
     if html_file is not None and as_json:
         raise click.UsageError("--html and --json exclude each other.")
-    from questions.timeline.selection import Selection, TimelineRows  # not for --help
+    source, until = _source_with_past(flags), flags["until"]
+    question = question_of(ShowTimeline, flags, until=None if until is None else until.text)
 
-    selection = Selection(
-        topics=frozenset(topics), partitions=partitions, brokers=frozenset(brokers), controller=controller
-    )
-    source = _source_with_past(flags)
-    window = _window(since, flags["until"])
-    scope = Scope(past=True, keeps=TimelineRows(), past_outputs=("transitions", "metadata", "alerts"))
-
-    def answer(picture: Picture) -> ExitCode:
-        from questions.timeline.timeline import timeline_of
-
-        found = timeline_of(picture, selection, window)
-        if found is None:
-            named = selection.words or "any subject"
-            similar = did_you_mean(_similar(selection, picture))
-            raise NotFoundError(f"the kept data of cluster {picture.header.cluster} lacks {named}{similar}")
+    def show(found: Timeline, picture: Picture) -> ExitCode:
         if html_file is not None:
             _write(html_file, found, doubts(picture))
+        elif as_json:
+            print_json(found)
         else:
-            _print(found, as_json=as_json, names_controllers=controller)
+            print_renderables(timeline_lines(found, names_controllers=question.controller))
         return ExitCode.OK
 
-    return ask(source, scope, answer)
-
-
-def _similar(selection: Selection, picture: Picture) -> list[str]:
-    """Return existing subjects with a name similar to the first named topic or partition."""
-    from questions.explain.subject import Subject
-
-    named = [Subject(name, topic=name) for name in sorted(selection.topics)]
-    named += [Subject(str(tp), partition=tp) for tp in sorted(selection.partitions)]
-    return named[0].similar(picture) if named else []
+    return ask_question(source, question, flags, show)
 
 
 def _source_with_past(flags: Mapping[str, Any]) -> Source:
-    # A stream is read whole, because its past may begin after the moment, and the window ends the timeline.
+    # A stream is read to its end, because its past may begin only after --until. The window ends the timeline instead.
     source = source_of(flags if flags["directories"] else {**flags, "until": None})
     if not source.has_past:
         raise ConfigError(
@@ -157,26 +97,6 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
             "znode, which `kontrast explain` shows"
         )
     return source
-
-
-def _print(found: Timeline, *, as_json: bool, names_controllers: bool) -> None:
-    from cli.printing.standard_output import print_json, print_renderables
-
-    if as_json:
-        print_json(found)
-    else:
-        print_renderables(timeline_lines(found, names_controllers=names_controllers))
-
-
-def _window(since: Until | None, until: Until | None) -> HistorySpan:
-    from questions.timeline.selection import HistorySpan
-
-    return HistorySpan(
-        since_zxid=since.zxid if since else None,
-        since_ms=since.time_ms if since else None,
-        until_zxid=until.zxid if until else None,
-        until_ms=until.time_ms if until else None,
-    )
 
 
 def _write(file: Path, found: Timeline, reasons_to_doubt: Iterable[str]) -> None:
@@ -193,7 +113,7 @@ _NAMED: Final = 8
 
 
 def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> Iterator[RenderableType]:
-    """Yield the events, the oldest first, and before them who was controller when, if that is asked."""
+    """Yield the events, the oldest first. With `names_controllers`, begin with the controllers and their times."""
     about = f" of {timeline.about}" if timeline.about else ""
     count = counted(len(timeline.events), "event")
     span = f"{exact_moment(timeline.begin_ms)} to {exact_moment(timeline.end_ms)}"

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from cli.printing.standard_output import print_json, print_renderables
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
+from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
-from cli.sources.source import EVERYTHING_NOW, NotFoundError, ask
 from controller.contract.ids import BrokerId
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from questions.picture import Picture
-    from questions.whatif.scenario import Step
+    from questions.what_if import PlannedStep, PlayedScenario, Ranking
+    from questions.whatif.rolling import RollingOrder
 
 _EPILOG: Final = """\b
 Examples:
@@ -38,7 +44,7 @@ _STEPS: Final = "kontrast.whatif.steps"
 
 
 class _Said(NamedTuple):
-    """An option of a step, in its place on the command line."""
+    """An option that is a step, with its value."""
 
     name: str
     value: Any
@@ -48,7 +54,7 @@ class _InOrder(GroupedCommand):
     """A command that remembers in which order its repeatable options were given."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse, and keep the steps in the context's meta."""
+        """Parse the arguments, and keep the steps in the context's meta."""
         values, _, order = self.make_parser(ctx).parse_args(args=list(args))
         left = {name: list(value) if isinstance(value, list) else [value] for name, value in values.items()}
         steps = [_Said(str(each.name), left[str(each.name)].pop(0)) for each in order if each.name in _OF_STEPS]
@@ -113,93 +119,66 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
         raise click.UsageError("--at-once is for --rolling.")
     if controlled and not any(name.startswith("lose_") for name, _ in said):
         raise click.UsageError("--controlled needs --lose-broker or --lose-rack.")
-    answer = _each if each else _rolling(at_once) if rolling else _played(said, controlled=controlled, is_all=is_all)
+    from questions.what_if import WhatIf, WhatIfEach, WhatIfRolling
 
-    def answered(picture: Picture) -> int:
-        from cli.known_clients import with_clients
-        from questions.known_brokers import UnknownBrokersError
-        from questions.whatif.hypothetical_cluster import NoControllerError
-
-        try:
-            return answer(with_clients(picture, flags), as_json)
-        except (UnknownBrokersError, NoControllerError) as error:
-            raise NotFoundError(str(error)) from error
-
-    return ask(source_of(flags), EVERYTHING_NOW, answered)
+    source = source_of(flags)
+    if each:
+        return ask_question(source, WhatIfEach(), flags, partial(_show_ranking, as_json=as_json))
+    if rolling:
+        return ask_question(source, WhatIfRolling(at_once=at_once), flags, partial(_show_rolling, as_json=as_json))
+    question = WhatIf(steps=tuple(_steps(said)), controlled=controlled)
+    return ask_question(source, question, flags, partial(_show_scenario, is_all=is_all, as_json=as_json))
 
 
-_Answer = Callable[["Picture", bool], int]
+def _show_ranking(ranking: Ranking, _: Picture, *, as_json: bool) -> int:
+    from cli.printing.whatif_lines import ranking_lines
+
+    _print(ranking, ranking_lines(ranking), as_json=as_json)
+    return ExitCode.OK if all(loss.is_harmless for loss in ranking.losses) else ExitCode.FAILED
 
 
-def _each(picture: Picture, as_json: bool) -> int:
-    from cli.printing.whatif_lines import print_ranking
-    from questions.whatif.ranking import rank_losses
+def _show_rolling(order: RollingOrder, picture: Picture, *, as_json: bool) -> int:
+    from cli.printing.whatif_lines import rolling_lines
 
-    losses = rank_losses(picture.context)
-    print_ranking(picture.header.cluster, losses, as_json=as_json)
-    return ExitCode.OK if all(loss.is_harmless for loss in losses) else ExitCode.FAILED
+    _print(order, rolling_lines(picture.header, order), as_json=as_json)
+    return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
 
 
-def _rolling(at_once: int | None) -> _Answer:
-    def answer(picture: Picture, as_json: bool) -> int:
-        from msgspec.structs import replace
+def _show_scenario(scenario: PlayedScenario, picture: Picture, *, is_all: bool, as_json: bool) -> int:
+    from cli.printing.whatif_lines import scenario_lines
 
-        from cli.printing.whatif_lines import print_rolling
-        from questions.restartable import failing_starts
-        from questions.whatif.rolling import rolling_order
-
-        order = rolling_order(picture.context, at_once=at_once)
-        order = replace(order, failing_starts=tuple(row.cause for row in failing_starts(picture)))
-        print_rolling(picture.header, order, as_json=as_json)
-        return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
-
-    return answer
+    _print(scenario, scenario_lines(scenario, picture.now_ms, is_all=is_all), as_json=as_json)
+    return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
 
 
-def _played(said: Sequence[_Said], *, controlled: bool, is_all: bool) -> _Answer:
-    def answer(picture: Picture, as_json: bool) -> int:
-        from cli.printing.whatif_lines import print_scenario
-        from questions.whatif.consequences import troubled_by
-        from questions.whatif.scenario import play
-
-        scenario = play(picture.context, _steps(picture, said, controlled=controlled))
-        hit = (picture.clients.hit_by(troubled_by(step.consequences, picture.context)) for step in scenario.steps)
-        print_scenario(scenario, tuple(filter(None, hit)), picture.now_ms, is_all=is_all, as_json=as_json)
-        return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
-
-    return answer
+def _print(answer: object, lines: Iterable[RenderableType], *, as_json: bool) -> None:
+    if as_json:
+        print_json(answer)
+    else:
+        print_renderables(lines)
 
 
-def _steps(picture: Picture, said: Sequence[_Said], *, controlled: bool) -> list[Step]:
-    """Return the steps. Adjacent losses are one, and `--then` separates them."""
-    from questions.whatif.scenario import Change, Step, brokers_in
+def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:
+    """Yield the steps. Adjacent losses are one step, as are adjacent returns, unless `--then` separates them."""
+    from questions.what_if import PlannedStep
 
-    lost = Change.SHUT_DOWN if controlled else Change.CRASH
-    steps: list[Step] = []
-    parted = True
-    for name, value in said:
-        if name == "then":
-            parted = True
-            continue
-        if name == "reassign":
-            step = Step(Change.REASSIGN, targets=_targets(value))
-        elif name == "restore":
-            step = Step(Change.RESTORE, (BrokerId(int(value)),))
-        else:
-            step = Step(lost, brokers_in(picture.context, value) if name == "lose_rack" else (BrokerId(int(value)),))
-        last = steps[-1] if steps and not parted and step.change is not Change.REASSIGN else None
-        if last is not None and last.change is step.change:
-            steps[-1] = last._replace(brokers=tuple(dict.fromkeys((*last.brokers, *step.brokers))))
-        else:
-            steps.append(step)
-        parted = False
-    return steps
+    for kind, group in groupby(said, key=lambda each: each.name.partition("_")[0]):
+        values: dict[str, list[Any]] = {}
+        for name, value in group:
+            values.setdefault(name, []).append(int(value) if name in ("lose_broker", "restore") else value)
+        if kind == "reassign":
+            yield from (PlannedStep(reassign=_targets(file)) for file in values["reassign"])
+        elif kind == "restore":
+            yield PlannedStep(restore=tuple(values["restore"]))
+        elif kind == "lose":
+            brokers, racks = values.get("lose_broker", ()), values.get("lose_rack", ())
+            yield PlannedStep(lose_brokers=tuple(brokers), lose_racks=tuple(racks))
 
 
-def _targets(path: str | Path) -> dict[Any, tuple[BrokerId, ...]]:
+def _targets(path: Path) -> dict[str, tuple[BrokerId, ...]]:
     from questions.reassignment_json import ReassignmentJsonError, decode_reassignment
 
     try:
-        return decode_reassignment(Path(path).read_bytes())
+        return {str(tp): replicas for tp, replicas in decode_reassignment(path.read_bytes()).items()}
     except (OSError, ReassignmentJsonError) as error:
-        raise NotFoundError(f"{path}: {error}") from error
+        raise click.UsageError(f"{path}: {error}.") from error

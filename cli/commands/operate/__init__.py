@@ -1,1 +1,1 @@
-"""The commands for who runs Kontrast itself."""
+"""Commands for the person who runs Kontrast itself."""

@@ -88,7 +88,7 @@ def _forget(known: _ClusterToForget, settings: Settings, *, yes: bool) -> int:
 
 
 class _ClusterToForget:
-    """The cluster as the stream and the outputs have it."""
+    """The cluster to forget, with its newest record in the stream and its rows in the outputs."""
 
     def __init__(self, settings: Settings, flags: Layer, cluster: str) -> None:
         layer = {**settings.sections["stream"], **flags}
@@ -126,11 +126,11 @@ class _ClusterToForget:
 
     @property
     def until_applied(self) -> str:
-        """Return the expected effect if the outputs still have the cluster."""
+        """Return a clause about the job's part, empty if the outputs do not have the cluster."""
         return "" if self.shown is None else ", `kontrast stream` drops it when it runs"
 
     def sentence(self) -> str:
-        """Return the known facts as a sentence."""
+        """Return the known facts about the cluster as a sentence."""
         parts = []
         if self.newest is not None:
             parts.append(f"last record of {moment(self.newest.observed_ms)}")
@@ -142,7 +142,7 @@ class _ClusterToForget:
         return f"{self.cluster}: {', '.join(parts)}"
 
     def forget(self, stop: threading.Event) -> None:
-        """Append the record. Raise IngestError."""
+        """Append the record that forgets the cluster. Raise IngestError."""
         gauges = None if self.shown is None else self.shown.gauges
         generation = -1 if gauges is None else gauges.generation
         self.stopped = not forgetting.forget(self._stream, self.cluster, generation, stop)

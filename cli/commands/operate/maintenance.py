@@ -37,7 +37,7 @@ from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.maintenance import LONGEST_REASON, AnnouncedWindow, changing_windows, read_windows
 
-_PATIENCE_SECONDS: Final = 3.0  # with ZooKeeper, for a warning, because a session begins within tenths of a second
+_PATIENCE_SECONDS: Final = 3.0  # for ZooKeeper's answer. A session begins within tenths of a second
 _file_option = settings_options("watch", leave_out=keys_of(IngestConfig).keys() - {"maintenance_file"})
 
 

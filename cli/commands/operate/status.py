@@ -58,7 +58,7 @@ Exit codes:
 
 
 class Part(NamedTuple):
-    """A part of Kontrast with its object, its last work, its lag and its problems."""
+    """A part of Kontrast with the object that it works on, its last work, its lag and its problems."""
 
     part: str
     of: str
@@ -68,7 +68,7 @@ class Part(NamedTuple):
     wrong: str
     agreement_of_last_hour: float | None = None  # of a watched cluster, see `gauges`
     note: str = ""
-    is_known: bool = True  # whether it works can be seen now
+    is_known: bool = True  # False if nothing shows whether the part works
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -136,7 +136,7 @@ def _watchers(settings: Settings) -> dict[str, Page]:
 def _watch(
     cluster: str, snapshot: ClusterSnapshot | None, job: JobRow | None, present: Present, page: str | OSError | None
 ) -> Part:
-    """Return the watcher of a cluster. While the stream is silent, only the watcher's own page shows its work."""
+    """Return the watcher of a cluster. Its own page is the only sign of its work if `kontrast stream` is silent."""
     gauges = None if snapshot is None else snapshot.gauges
     if gauges is not None and gauges.is_replayed:
         ago_seconds = time.time() - gauges.time_ms / 1000
@@ -152,7 +152,7 @@ def _watch(
     elif gauges is None:
         wrong.append("no row of this cluster has arrived")
     elif heard_ms is not None and present.is_stale(heard_ms):
-        wrong.append("no heartbeat reaches `kontrast stream`")  # which would have passed it on
+        wrong.append("no heartbeat reaches `kontrast stream`")  # the job runs, so it would have passed a heartbeat on
     elif gauges.session != "connected":
         wrong.append(f"its ZooKeeper session is {gauges.session}")
     elif not gauges.ready:
@@ -162,7 +162,7 @@ def _watch(
 
 
 def _faults_on(page: str | OSError | None, cluster: str) -> list[str]:
-    """Return what the watcher's own page shows to be wrong."""
+    """Return the faults that the watcher's own page shows."""
     if page is None:
         return []
     if isinstance(page, OSError):
@@ -201,7 +201,7 @@ def _version(page: str) -> str:
 
 
 def _wrong_with_source(settings: Settings) -> list[str]:
-    """Return the reason for which `kontrast stream` gets no records, an unreachable or deleted source."""
+    """Return the reason why `kontrast stream` gets no records, such as an unreachable or deleted source."""
     address = _source_of(settings)
     if not isinstance(address, KafkaAddress):
         is_there = address is None or address.directory.exists()

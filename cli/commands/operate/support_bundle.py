@@ -123,7 +123,7 @@ def _shown(layer: Layer) -> dict[str, str]:
 
 
 def _status(config_file: Path | None) -> str:
-    """Return the answer of `kontrast status`, whatever it is."""
+    """Return the answer of `kontrast status`, even if it is an error."""
     from cli.embedded.process import own_command  # not for --help
 
     command, environment = own_command(
@@ -156,7 +156,7 @@ def _lines(records: Iterator[Record]) -> Iterator[bytes]:
 
 
 def _without_secrets(record: Record) -> Record:
-    """Return the record of a broker's dynamic settings with the values alone that Kontrast uses."""
+    """Return the record of a broker's dynamic settings, in which only the values that Kontrast uses are left."""
     if record.data is None and record.data_base64 is None:
         return record
     try:

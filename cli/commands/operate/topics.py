@@ -1,4 +1,4 @@
-"""Command `kontrast topics` for the Kafka topics of stream and outputs, beside the brokers' own."""
+"""Command `kontrast topics`, which compares the Kafka topics of stream and outputs with the needed ones."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ Exit codes:
 
 
 class Compared(NamedTuple):
-    """A topic that is needed, beside the one that exists."""
+    """Comparison of a needed topic with the existing one."""
 
     topic: str
     state: str  # ok, missing or wrong
     partitions: int
     cleanup_policy: str
-    retention_ms: str  # empty if any is right
+    retention_ms: str  # empty if any retention is right
     exists: str
-    sentence: str  # the defect, and the command that mends it
+    sentence: str  # the defect, and the command that fixes it
 
 
 @click.command(epilog=_EPILOG)
@@ -124,7 +124,7 @@ def _needed(settings: Settings, retention_ms: int | None) -> Mapping[KafkaAddres
 
 
 def _compare(address: KafkaAddress, needed: Sequence[RequiredTopic], *, apply: bool) -> Iterator[Compared]:
-    """Compare, after making and mending if asked. Raise ServeError."""
+    """Compare the topics. With `apply`, create missing topics and fix settings before. Raise ServeError."""
     from kafka.admin import KafkaAdminClient
     from kafka.errors import KafkaError
 
@@ -158,7 +158,7 @@ def _row(address: KafkaAddress, topic: RequiredTopic, existing: ExistingTopic | 
 def _mend(
     admin: KafkaAdminClient, address: KafkaAddress, needed: Sequence[RequiredTopic], existing: Sequence[ExistingTopic]
 ) -> bool:
-    """Make missing topics and fix lossy settings. Return whether anything changed. Raise KafkaError, ServeError."""
+    """Create missing topics and fix lossy settings. Return whether anything changed. Raise KafkaError, ServeError."""
     from outputs.kafka_topics import create_topics, set_topic_settings
 
     present = {each.topic for each in existing}

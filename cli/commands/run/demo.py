@@ -74,7 +74,7 @@ def _directory(keep: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _signals_as_ctrl_c() -> Iterator[None]:
-    """Treat SIGTERM and SIGINT alike. A shell's background jobs would otherwise ignore SIGINT."""
+    """Let SIGTERM and SIGINT raise KeyboardInterrupt, even in a shell's background job, which would ignore SIGINT."""
 
     def interrupt(_number: int, _frame: FrameType | None) -> None:
         raise KeyboardInterrupt

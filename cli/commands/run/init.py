@@ -1,4 +1,4 @@
-"""`kontrast init`: write a configuration for a cluster, by one complete read of its ZooKeeper."""
+"""`kontrast init`: write a configuration for a cluster after one complete read of its ZooKeeper."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, build, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
-from cli.sources.source import NotFoundError, ask_as_long_as
+from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Release, release_word
 from ingest.config import IngestConfig, ZooKeeperConfig
+from questions.question import NotFoundError
 from wording.sentences import counted
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfi
 _SECTION: Final = "watch"
 _TIMEOUT: Final = "connect_timeout_seconds"
 _STANDARD_OUTPUT: Final = Path("-")
-_PROPOSED_CHANGES: Final = 1.0  # a second
+_PROPOSED_CHANGES: Final = 1.0  # changes a second
 _EPILOG: Final = """\b
 Examples:
   kontrast init --zookeeper zk1:2181,zk2:2181/kafka --cluster orders
@@ -107,12 +108,12 @@ def _refuse(cluster: str | None, out: Path, *, as_json: bool) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FoundCluster:
-    """A cluster as its ZooKeeper has it."""
+    """The facts about a cluster that its ZooKeeper shows."""
 
     cluster: str
     zookeeper: str
     releases: tuple[Release, Release]
-    racks: Mapping[str, tuple[int, ...]]  # the brokers of each rack, "" for brokers without one
+    racks: Mapping[str, tuple[int, ...]]  # the brokers of each rack, "" for brokers without a rack
     topics: int
     partitions: int
 
@@ -136,7 +137,7 @@ class FoundCluster:
         return f"{self.cluster} at {self.zookeeper}: Kafka {self.release}, {counted(brokers, 'broker')}{racks}; {sizes}"
 
     def as_json(self) -> dict[str, object]:
-        """Return the same for programs."""
+        """Return the facts as fields of a JSON object."""
         return {
             "cluster": self.cluster,
             "zookeeper": self.zookeeper,

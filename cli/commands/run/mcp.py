@@ -12,13 +12,13 @@ from cli.printing.standard_error import say
 from cli.running import run_until_stopped
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
-from cli.sources.options import source_of, source_options
+from cli.sources.options import read_source_flags, source_of
 from transport.listening import Listening, ListeningError
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-_FINISH_SECONDS: Final = 2.0  # a thread that reads standard input does not end by itself
+_FINISH_SECONDS: Final = 2.0  # then the process ends, because a thread that reads standard input does not end by itself
 _EPILOG: Final = """\b
 Examples:
   kontrast mcp --from journal:/var/lib/kontrast/derived
@@ -57,7 +57,7 @@ def mcp(listen: str | None, source: tuple[str, ...], allowed_hosts: tuple[str, .
     SOURCE are the flags that name the cluster, as of `kontrast check`: --from, --zookeeper, --zk-data, --config and so
     on. With --from or --zk-data there is also a timeline. The tools only read.
     """
-    has_past = _has_past(source)
+    has_past = source_of(read_source_flags(source)).has_past
     need_extra("mcp", "mcp")
     from cli.mcp_server import server as protocol
 
@@ -87,16 +87,3 @@ def _serve(app: Starlette, path: str, listening: Listening, answer_seconds: floa
                 http.check()
 
     return run_until_stopped({"mcp": serve})
-
-
-@click.command("mcp")
-@source_options
-def _source(**flags: Any) -> bool:  # noqa: ANN401 (click's own)
-    """Flags of a source."""
-    return source_of(flags).has_past
-
-
-def _has_past(source: tuple[str, ...]) -> bool:
-    """Return whether the named source has a past. Raise UsageError or ConfigError."""
-    with _source.make_context("kontrast mcp", list(source)) as context:
-        return bool(_source.invoke(context))

@@ -16,7 +16,7 @@ from cli.running import run_until_stopped
 from cli.settings.config import read_flags, read_settings, stream_config, watched_into
 from cli.settings.options import service_command, settings_options
 
-# SIGTERM lets the running batch finish. A batch that is cut off comes again at the next start.
+# SIGTERM lets the running batch finish within this time. If it does not, the next start repeats the batch.
 _FINISH_SECONDS: Final = 30.0
 
 _EXAMPLES: Final = """

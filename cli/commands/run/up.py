@@ -63,7 +63,7 @@ def up(ctx: click.Context, config_file: Path | None, *, check: bool) -> int:
 
 
 def _hold(config_file: Path, held: ExitStack) -> str | None:
-    """Lock the configuration as long as it is held, which needs no right to write. Return the process that has it."""
+    """Lock the configuration file until `held` closes. Return the process that already holds the lock, if any."""
     descriptor = os.open(config_file, os.O_RDONLY | os.O_CLOEXEC)
     held.callback(os.close, descriptor)
     try:
@@ -98,7 +98,7 @@ def _show(name: str, line: bytes) -> None:
 
 
 def _show_json(name: str, line: bytes) -> None:
-    """Print the child's object with one more field. Java and Python may also write other lines."""
+    """Print the child's JSON object with the command's name. Java and Python may also write lines that are no JSON."""
     try:
         fields = _OBJECT.decode(line)
     except UndecodableError:

@@ -75,6 +75,6 @@ def _forwarder(config: IngestConfig, forwarding: Forwarding) -> Part:
 def _metrics(listening: Listening, forwardings: list[Forwarding]) -> Part:
     from dashboards.exporter import watch_page  # not for --help
 
-    # The port is taken before the watch begins, so a forwarder without its page never starts.
+    # Open the port before the watch begins, so that no forwarder starts without its page.
     server = watch_page.open_page(listening, forwardings)
     return lambda stop: watch_page.run(server, stop, started=lambda address: say(f"metrics: {address}/metrics"))

@@ -1,1 +1,1 @@
-"""Kinds of alerts: name, severity, meaning, action and patience of each, a file a subject."""
+"""Kinds of alerts, each with its name, severity, meaning, action and patience, in one file for each subject."""

@@ -1,4 +1,4 @@
-"""Alerts on brokers: crashed, shut down, restarted, a failed log directory."""
+"""Alerts on brokers that crashed, shut down or restarted, or whose log directory failed."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ BROKER_FLAPPING: Final = AlertKind(
     step="find out why",
     meaning="A broker keeps leaving without a shutdown.",
     advice=Advice(
-        "Find out why the broker loses its session (long pauses, network, disk) before you start it again. Each "
-        "return costs elections, and its replicas must catch up.",
+        "Find out why the broker loses its session (long pauses, network, disk). If it is down, start it only then, "
+        "because each return costs elections, and its replicas must catch up.",
     ),
 )
 START_WILL_FAIL: Final = AlertKind(

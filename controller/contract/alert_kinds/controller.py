@@ -1,4 +1,4 @@
-"""Alerts on the controller: none, stuck, or fenced; epochs, elections."""
+"""Alerts on a missing, stuck or fenced controller, and on epochs and elections."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ CONTROLLER_OVERDUE: Final = AlertKind(
         "Look at the controller's log, and for long pauses of its broker. If it is stuck, restart that broker.",
         (controllership.MOVE_CONTROLLER.given("that takes too long"),),
     ),
-    # A broker's session lasts for 18 s by default (zookeeper.session.timeout.ms from 2.5 on): a pause that is shorter
-    # is over by itself, and a longer one makes another broker controller.
+    # A broker's session lasts for 18 s by default (zookeeper.session.timeout.ms from 2.5 on). A shorter pause ends by
+    # itself, and a longer pause makes another broker controller.
     patience_ms=20 * SECOND_MS,
     patience_else="after 10 s where it has made later writes",
 )

@@ -1,4 +1,4 @@
-"""Alerts on divergences: partition states in ZooKeeper that differ from what was predicted."""
+"""Alerts on divergences, which are partition states in ZooKeeper that differ from the prediction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kind of an alert: its severity, its sentences, and its patience."""
+"""Kind of an alert, with its severity, its sentences, and its patience."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MINUTE_MS: Final = 60_000
 class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     """A kind of alert, under the name that Alertmanager groups and routes by.
 
-    An occurrence stays open for `lasts_ms` after its last time; a condition opens when it has lasted for `patience_ms`,
-    and stays open while it lasts.
+    The alert of an occurrence stays open for `lasts_ms` after the newest event. The alert of a condition opens when the
+    condition has lasted for `patience_ms`, and stays open while the condition lasts.
     """
 
     name: str
@@ -29,12 +29,12 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     headline: str = ""  # the event in a title, with {partitions}, {brokers}, {broker} or {subject} of the alert
     step: str = ""  # the next step in a title, an imperative, with {them}, {brokers} or {broker}
     patience_ms: int = 0
-    patience_else: str | None = None  # where a condition has another: when, and which
+    patience_else: str | None = None  # a clause, if some conditions have another patience, with when and how long
     lasts_ms: int = 0
-    ends_early: str = ""  # what ends an occurrence before that, as a clause
-    several: str = ""  # the sentence for more than one occurrence, with {count} and {names} of what it happened to
-    divergence: str | None = None  # the count of divergences that each adds to
-    of_replica: bool = False  # about Kontrast itself or ZooKeeper, so it stays known when the cluster is not
+    ends_early: str = ""  # what ends an occurrence before `lasts_ms`, as a clause
+    several: str = ""  # the sentence for more than one occurrence, with the {count} and {names} of its subjects
+    divergence: str | None = None  # the count of divergences to which each alert adds
+    of_replica: bool = False  # about Kontrast itself or ZooKeeper, and so known even if the cluster is out of sight
 
     @property
     def action(self) -> str:

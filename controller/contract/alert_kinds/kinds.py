@@ -1,6 +1,6 @@
-"""The catalogue of alerts: all kinds by name, in the order and the sections of docs/reference/alerts.md.
+"""The catalogue of alerts, with all kinds by name, in the order and the sections of docs/reference/alerts.md.
 
-Each kind has a runbook in docs/runbooks/; `alerts/lifecycle.py` decides when an alert of a kind is open.
+Each kind has a runbook in docs/runbooks/. `alerts/lifecycle.py` decides when an alert of a kind is open.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from controller.contract.alert_kinds.divergences import (
     WRITE_NEVER_CAME as WRITE_NEVER_CAME,
 )
 
-# Every kind is at hand as `kinds.NAME`, whichever file it is in.
+# Importers use every kind as `kinds.NAME`, whichever file defines it.
 from controller.contract.alert_kinds.kind import AlertKind as AlertKind
 from controller.contract.alert_kinds.migration import (
     DELETED_BY_SYNC as DELETED_BY_SYNC,

@@ -1,4 +1,4 @@
-"""Alerts on the way to KRaft: copy, sync, dual write, rollback, and what an earlier attempt left."""
+"""Alerts on the way to KRaft, about copy, sync, dual write, rollback, and leftovers of an earlier attempt."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIGRATION_COPY_FAILS: Final = AlertKind(
         "Fix the znode that the KRaft controller's log names.",
         (remedies.DELETE_CLAIM.given("that takes long"),),
     ),
-    # 47 records took 0.40 s, in batches of hundreds: ten thousand partitions take a few seconds.
+    # 47 records took 0.40 s, and come in batches of hundreds, so ten thousand partitions take a few seconds.
     patience_ms=5 * SECOND_MS,
 )
 MIGRATION_SYNC_STUCK: Final = AlertKind(

@@ -1,4 +1,4 @@
-"""Alerts on partitions: no leader, too few in-sync replicas, lost records."""
+"""Alerts on partitions without a leader, with too few in-sync replicas, or with lost records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts on Kontrast itself: the cluster cannot be seen, or what is read is refused."""
+"""Alerts on Kontrast itself, if it cannot see the cluster or refuses a znode or record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts on topics: creation, deletion, reassignment, preferred leaders, znodes edited by hand."""
+"""Alerts on topics, about creation, deletion, reassignment, preferred leaders, and znodes edited by hand."""
 
 from __future__ import annotations
 
@@ -78,12 +78,12 @@ TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
 TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
     name="TopicWithDeadReplica",
     severity=Severity.WARN,
-    meaning="A topic was created with replicas on brokers that are not live. It starts with fewer replicas.",
+    meaning="A topic was created with replicas on brokers that were not live, so it started with fewer replicas.",
     advice=Advice(
-        "Bring back the named brokers.",
+        "Bring back those of the named brokers that are still away.",
         (reassignments.REASSIGN.given("they do not exist"),),
     ),
-    several="{count} topics were created with replicas on brokers that are not live{names}: they start with fewer "
+    several="{count} topics were created with replicas on brokers that were not live{names}: they started with fewer "
     "replicas",
     lasts_ms=10 * MINUTE_MS,
 )

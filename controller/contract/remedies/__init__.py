@@ -1,1 +1,1 @@
-"""Remedies, the acts that change a cluster: preconditions, commands, cost and evidence of each, a file a subject."""
+"""Remedies, which are acts that change a cluster, with preconditions, commands, cost and evidence, by subject."""

@@ -1,4 +1,4 @@
-"""The form of a remedy: what it requires, says, runs, changes and loses, and where it was tried."""
+"""Form of a remedy, with its precondition, text, commands, change and loss, and the releases where it was tried."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _FAILOVER: Final = "zookeeper-shell.sh ZOOKEEPER delete /controller"
 
 
 class Way(msgspec.Struct, frozen=True):
-    """The way of a remedy in the releases from `since` to before `before`, None for no bound.
+    """Way to carry out a remedy in the releases from `since` on and earlier than `before`. None is no bound.
 
-    `says` is in imperative sentences. `commands` run in their order. Their words in capitals stand for names.
+    `says` has imperative sentences. `commands` run in order. Words in capitals stand for names.
     """
 
     says: str
@@ -32,9 +32,8 @@ class Way(msgspec.Struct, frozen=True):
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """An act that changes a cluster. A look at logs or znodes changes nothing, so it is no remedy.
 
-    `requires` is a clause. An answer that has observed it prints `met`. An answer that has not prints the clause too,
-    and leaves out a remedy that loses anything. `loses` is a noun, and comes before the
-    advice.
+    `requires` is a clause. An answer that has observed the precondition prints the remedy's `met`. Any other answer
+    prints the clause too, and leaves out a remedy that loses anything. `loses` is a noun, printed before the advice.
     """
 
     name: str
@@ -42,7 +41,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     requires: str = ""
     changes: str
     loses: str = ""
-    tried_on: tuple[str, ...] = ()  # releases of the clusters on which `tests/remedies` follows it
+    tried_on: tuple[str, ...] = ()  # releases of the clusters on which `tests/remedies` tried the remedy
 
     def given(self, requires: str) -> Remedy:
         """Return this remedy for a situation with another precondition."""
@@ -50,7 +49,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def met(self) -> Remedy:
-        """Return this remedy where its precondition was observed."""
+        """Return this remedy without its precondition, which was observed."""
         return replace(self, requires="")
 
     def filled(self, **names: object) -> Remedy:
@@ -80,7 +79,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def moves_controller(self) -> bool:
-        """Return whether a failover is part of it, which needs znodes that the next controller can load."""
+        """Return whether the remedy includes a failover, which needs znodes that the next controller can load."""
         return any(_FAILOVER in way.commands for way in self.ways)
 
 
@@ -89,7 +88,7 @@ def _continued(sentence: str) -> str:
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """The advice of an answer: where to look, which harms nothing, and the remedies in the order of the text."""
+    """Advice of an answer, with harmless places to look at, and the remedies in the order of the text."""
 
     look: str = ""
     remedies: tuple[Remedy, ...] = ()

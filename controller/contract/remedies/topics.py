@@ -1,4 +1,4 @@
-"""Remedies for topics: what their znodes lost, and what deletions left."""
+"""Remedies for topics whose znodes lost content, and for the remains of deletions."""
 
 from __future__ import annotations
 

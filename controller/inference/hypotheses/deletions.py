@@ -1,4 +1,4 @@
-"""Topic deletions whose progress no znode shows: answers of brokers, and a begin that a read came too early for."""
+"""Topic deletions whose progress no znode shows, such as brokers' answers, or a beginning after a complete read."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ def deletion_unanswered(tx: Transaction, write: ObservedWrite) -> Iterator[Hypot
 def deletion_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the controller begins now with a deletion of which only the read is known.
 
-    A read cannot show how far it is, so it counts as done (Kafka 3.9 `TopicDeletionManager.onTopicDeletion`). Later
-    writes show that it was not. A soak's first read had this moment.
+    A read cannot show how far a deletion is, so it counts as done (Kafka 3.9 `TopicDeletionManager.onTopicDeletion`).
+    Later writes show that it was not. A soak's first read had this moment.
     """
     topic = tx.state.topics[write.tp.topic]
     if topic.deletion_started and not topic.asked_ms:

@@ -1,4 +1,4 @@
-"""Elections and reassignments that were requested by the API, or followed an event after all."""
+"""Elections and reassignments that the API requested, or that an event caused although this was not expected."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ _TRY_AGAIN: Final = (EventKind.BROKER_CHANGE, EventKind.CONTROLLER_FAILOVER)
 
 
 def elected_after_all(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose that the newest event that tries offline partitions elected it.
+    """Propose that the newest event that tries offline partitions elected the new leader.
 
-    It explains an offline partition that gets a leader from its ISR, elected with the others after a broker change.
-    If all members of an ISR leave at once, only the write shows which one stays in it, and so which one can lead
-    again.
+    It explains an offline partition that gets a leader from its ISR, elected among others after a broker change. If all
+    members of an ISR leave at once, only the write shows which member stays, and so which can lead again.
     """
     elected = write.is_next and write.elects_leader and not write.left_isr
     if elected and write.partition.state is PartitionState.OFFLINE:
@@ -50,9 +49,9 @@ def preferred_election(_: Transaction, write: ObservedWrite) -> Iterator[Hypothe
 def preferred_election_in_vain(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose an election of the preferred replica that leads already.
 
-    From 1.1 to 2.1 it increments the leader epoch, which is written too. No recording has one.
+    From 1.1 to 2.1 the election increments the leader epoch, which is written too. No recording has such a write.
     """
-    # A request that could not be read. A write may be its consequence.
+    # The znode of a request vanished before it could be read, so this write may be a consequence.
     requested_lately = not tx.header.has_passed(timing.REQUEST_CONSEQUENCE, tx.header.triggers.preferred_asked_ms)
     if requested_lately and write.is_next and not (write.moves_leader or write.left_isr):
         yield lambda trial: preferred(trial, write.tp)

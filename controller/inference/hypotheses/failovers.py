@@ -1,4 +1,4 @@
-"""Failovers that look undone or done otherwise: of a controller believed to be poisoned, or found too early."""
+"""Failovers that went otherwise than assumed, of a controller believed to be poisoned, or found during its load."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from controller.transaction.transaction import Transaction
 
 
 def never_poisoned(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose that it failed over as any other controller does.
+    """Propose that the controller failed over as any other controller does.
 
     It explains a controller believed to be poisoned (KAFKA-12315) that changes replica states, which disproves the
     belief. The end of a term among removals from the ISR shows a poisoned process. Two other cases look the same.
     One is a process that restarted while its broker's znode stayed, the other a term that ended there by chance. No
-    recording has one.
+    recording has either case.
     """
     if tx.header.is_poisoned:
         yield _run_unpoisoned
@@ -32,8 +32,8 @@ def _run_unpoisoned(tx: Transaction) -> None:
 def failover_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the found controller loads the cluster now. The read lacked a broker that the state names.
 
-    A read cannot show how far it is, so it counts as done (Kafka 3.9 `KafkaController.onControllerFailover`). Later
-    writes show that it was not. A soak's first read had this moment.
+    A read cannot show how far a failover is, so it counts as done (Kafka 3.9 `KafkaController.onControllerFailover`).
+    Later writes show that it was not. A soak's first read had this moment.
     """
     header, before = tx.header, write.before
     if header.term.began_ms or before is None:

@@ -1,4 +1,4 @@
-"""Live brokers that leave an ISR or a leadership: by ControlledShutdown, or by a failed log directory."""
+"""Live brokers that leave an ISR or a leadership, by ControlledShutdown or by a failed log directory."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ Hypothesis: TypeAlias = Callable[[Transaction], None]
 
 
 class ObservedWrite(NamedTuple):
-    """Written state of a partition, with the one before."""
+    """Written state of a partition, with the state before."""
 
     tp: TopicPartition
     partition: Partition

@@ -19,7 +19,7 @@ from controller.transaction.transaction import Transaction
 class Rule(NamedTuple):
     """Rule of inference, with the recordings of real clusters in which it explains writes."""
 
-    name: str  # in its counter
+    name: str  # the rule's name in its counter
     propose: Callable[[Transaction, ObservedWrite], Iterator[Hypothesis]]
     seen_in: tuple[str, ...]
     assumes_controlled_shutdown: bool = False  # not tried where controlled.shutdown.enable is false
@@ -67,8 +67,8 @@ class OtherInference(NamedTuple):
     seen_in: tuple[str, ...]
 
 
-# Events read at once, and failures read by the load, are looked for before the rules. The others are shown by time, a
-# session's end, another controller or a topic's znode. Inferences without a recording were seen in no recording.
+# Events read at once, and failures read by the load, are looked for before the rules. The other inferences rest on
+# time, a session's end, another controller or a topic's znode. Inferences without a recording were seen in none.
 OTHER_INFERENCES: Final = (
     OtherInference(read_together.RULE, ("fuzz39a",)),
     OtherInference(read_by_load.RULE, ("fuzz11c",)),

@@ -7,6 +7,7 @@
   const live = () => document.getElementById("live");
   const lost = document.getElementById("lost");
   const isUtc = new Date().getTimezoneOffset() === 0;
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
   let heardMs = Date.now();
   let asking = false;
   let again = false;
@@ -28,14 +29,62 @@
   };
   const show = (text, id = "live") => {
     const next = withLocalTimes(new DOMParser().parseFromString(text, "text/html"));
-    const [before, after] = [document.getElementById(id), next.getElementById(id)];
-    if (before === null || after === null) return;
-    Idiomorph.morph(before, after, morphs);
+    heardMs = Date.now();
+    lost.hidden = true;
+    for (const part of [id, "standing"]) {
+      const [before, after] = [document.getElementById(part), next.getElementById(part)];
+      if (before !== null && after !== null) Idiomorph.morph(before, after, morphs);
+    }
     document.title = next.title;
-    document.body.dataset.state = next.body.dataset.state;
     document.getElementById("icon").href = next.getElementById("icon").href;
   };
-  window.kontrast = { show };
+  // Shows the answer to another address in place of this page's part.
+  let newest = 0;
+  const open = async (address, id) => {
+    const mine = ++newest;
+    const answer = await fetch(address);
+    const text = await answer.text();
+    if (mine !== newest) return;
+    if (!answer.ok) return location.assign(address);
+    history.replaceState(null, "", address);
+    show(text, id);
+  };
+  window.kontrast = { open };
+
+  // A form that names a part of its page shows its answer there, words while they are typed.
+  const submit = (form) => open(`${form.action}?${new URLSearchParams(new FormData(form))}`, form.dataset.part);
+  let waiting;
+  for (const kind of ["input", "change"]) {
+    document.addEventListener(kind, ({ target }) => {
+      const form = target.closest("form[data-part]");
+      if (form === null || (kind === "input") !== target.matches("[type=search]")) return;
+      clearTimeout(waiting);
+      waiting = setTimeout(() => submit(form), 150);
+    });
+  }
+  document.addEventListener("submit", (event) => {
+    if (!event.target.matches("form[data-part]")) return;
+    event.preventDefault();
+    submit(event.target);
+  });
+
+  const lasting = (ms) => {
+    let left = Math.max(0, Math.floor(ms / 1000));
+    const parts = units.map(([unit, size]) => {
+      const count = Math.floor(left / size);
+      left %= size;
+      return [count, unit];
+    });
+    const first = parts.findIndex(([count]) => count > 0);
+    return first < 0 ? "0 s" : parts.slice(first, first + 2).filter(([count]) => count).flat().join(" ");
+  };
+  setInterval(() => {
+    const age = document.getElementById("age");
+    if (age === null) return;
+    const waitedMs = Date.now() - heardMs;
+    const words = waitedMs < silentMs ? age.dataset.words : "last known";
+    age.textContent = `${words} ${lasting(Number(age.dataset.age) + waitedMs)} ago`;
+  }, 1000);
 
   const ask = async () => {
     again = asking;
@@ -44,11 +93,7 @@
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
       const text = await answer.text();
-      if (answer.ok) {
-        heardMs = Date.now();
-        lost.hidden = true;
-        show(text);
-      }
+      if (answer.ok) show(text);
     } catch {
       // The banner says it once the server has been silent for long enough.
     }
@@ -72,11 +117,11 @@
   });
 
   // An answer that takes long is asked for by the page itself: the result of a what-if.
-  const waiting = document.querySelector("[data-fetch]");
-  if (waiting !== null) {
-    fetch(waiting.dataset.fetch).then((answer) => answer.text()).then((text) => {
+  const slow = document.querySelector("[data-fetch]");
+  if (slow !== null) {
+    fetch(slow.dataset.fetch).then((answer) => answer.text()).then((text) => {
       const next = new DOMParser().parseFromString(text, "text/html").getElementById("result");
-      if (next !== null) waiting.replaceWith(next);
+      if (next !== null) slow.replaceWith(next);
     });
   }
 
@@ -88,7 +133,10 @@
     lost.textContent = `Not known since ${since} UTC: kontrast serve does not answer.`;
     lost.hidden = false;
     live().classList.add("stale");
-    document.body.dataset.state = "unknown";
+    for (const pill of document.querySelectorAll("#standing .pill")) {
+      pill.className = "pill unknown";
+      pill.textContent = "not known";
+    }
     document.getElementById("icon").href = "/static/icon-unknown.svg";
     document.title = `? ${document.title.replace(/^[^\p{L}\p{N}]+/u, "")}`;
   }, 1000);

@@ -21,13 +21,10 @@
     line[Math.min(place, line.length - 1)]?.focus();
     event.preventDefault();
   });
-  document.addEventListener("click", async (event) => {
+  document.addEventListener("click", (event) => {
     const choice = event.target.closest(".choices a");
     if (choice === null || event.ctrlKey || event.metaKey || event.shiftKey) return;
     event.preventDefault();
-    const answer = await fetch(choice.href);
-    if (!answer.ok) return location.assign(choice.href);
-    history.replaceState(null, "", choice.href);
-    kontrast.show(await answer.text());
+    kontrast.open(choice.href);
   });
 })();

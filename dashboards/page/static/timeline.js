@@ -3,35 +3,13 @@
 "use strict";
 (() => {
   const part = (id) => document.getElementById(id);
-  let newest = 0;
-  const open = async (address) => {
-    const mine = ++newest;
-    const answer = await fetch(address);
-    const text = await answer.text();
-    if (mine !== newest) return;
-    if (!answer.ok) return location.assign(address);
-    history.replaceState(null, "", address);
-    kontrast.show(text, "history");
-  };
-  const opened = (form) => `${form.action}?${new URLSearchParams(new FormData(form))}`;
+  const open = (address) => kontrast.open(address, "history");
 
   document.addEventListener("input", ({ target }) => {
     if (target.id !== "at") return;
     const words = new Date(Number(target.value)).toISOString().slice(0, 19).replace("T", " ") + "Z";
     target.setAttribute("aria-valuetext", words);
     part("at-words").textContent = words;
-  });
-  let waiting;
-  document.addEventListener("change", ({ target }) => {
-    const form = target.closest("form.moment");
-    if (form === null) return;
-    clearTimeout(waiting);
-    waiting = setTimeout(() => open(opened(form)), 150);
-  });
-  document.addEventListener("submit", (event) => {
-    if (!event.target.matches("form.moment")) return;
-    event.preventDefault();
-    open(opened(event.target));
   });
 
   const momentAt = (picture, x) => {

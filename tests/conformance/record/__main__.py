@@ -1,7 +1,7 @@
-"""Records a real cluster under random actions: `python -m tests.conformance.record SEED --out FILE.tar.xz`.
+"""Record a real cluster under random actions: `python -m tests.conformance.record SEED --out FILE.tar.xz`.
 
-Here belong the command line and the order of a recording; what happens in it is in `actions`, in `large` where the
-cluster is large, and in `racks` where it has racks. What is kept of the logs is in `keeping`.
+The command line and the order of a recording belong here. `actions` has the events of a small cluster, `large` of a
+large one, and `racks` of a cluster with racks. `keeping` chooses the lines of logs that are kept.
 """
 
 from __future__ import annotations
@@ -43,16 +43,16 @@ _START_SECONDS = 120
 _QUIET_SECONDS = 2.0
 _REST_SECONDS = 6.0
 _LONGEST_REST_SECONDS = 40
-_PRESET = 9 | lzma.PRESET_EXTREME  # it is made once and kept for good
+_PRESET = 9 | lzma.PRESET_EXTREME  # slow, because an archive is made once and kept for good
 _QUICK_PRESET = 1  # for recordings too large to keep
 _MOST_KEPT_PARTITIONS = 30_000
 _PROTOCOL = "inter.broker.protocol.version"
 _FIRST_REGISTERED = 101
-_MOST_NEAR_PARTITIONS = 300  # of a large cluster's on the brokers that are real
-_SMALL = "t"  # how the names of topics begin that small actions are about
+_MOST_NEAR_PARTITIONS = 300  # partitions of a large cluster on its real brokers
+_SMALL = "t"  # prefix of the topics of small actions
 # With 392 MB a controller of 3.9.2 took up 10,000 partitions of 30 brokers, with 432 MB one of 2.8.2 12,000.
 _HEAP_MB, _PARTITIONS_A_MB = 192, 50
-# Each registered broker leaves its controller with the bytes of a request about all partitions, unsent.
+# For each registered broker, the controller keeps an unsent request about all partitions in memory.
 _UNSENT_BYTES_A_PARTITION = 80
 # ZooKeeper needs 128 MB for 30,000 znodes, and a partition has three.
 _ZOOKEEPER_HEAP_MB, _PARTITIONS_A_ZOOKEEPER_MB = 128, 200
@@ -65,7 +65,7 @@ class Recorder:
         self._options = options
         self._folder = folder
         self._scratch = scratch
-        # The precision of the ends of sessions.
+        # A tick is the precision with which sessions expire.
         tick_ms = random.Random(options.seed).choice((500, 2000))
         self._zookeeper_settings = {"tickTime": str(tick_ms), "preAllocSize": "1024"}
         self._zookeeper = ZooKeeper(
@@ -195,7 +195,7 @@ class Recorder:
 
     def _start(self, brokers: list[RecordedBroker], client: KazooClient) -> None:
         self._steps.note("start all")
-        if self._options.racks:  # the third comes first and is controller, so it survives the scenes of real brokers
+        if self._options.racks:  # the third starts first and stays controller in the scenes of real brokers
             self._launch(brokers[2:3], client)
         self._launch([broker for broker in brokers if not broker.running], client)
 

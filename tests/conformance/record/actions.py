@@ -94,11 +94,11 @@ class Actions:
     def _try(self, act: Callable[[], None]) -> None:
         try:
             act()
-        except KazooException as error:  # for example a request is there already
+        except KazooException as error:  # for example because the request's znode exists already
             self._steps.note(f"refused: {type(error).__name__}")
 
     def _wait(self) -> float:
-        """Return a pause. Two fifths of the actions fall into the middle of the one before."""
+        """Return a pause. Two fifths of the actions begin in the middle of the previous one."""
         return self._random.choice(
             (
                 self._random.uniform(0, 0.03),
@@ -278,7 +278,7 @@ class Actions:
     # How actions go on
 
     def upgrade(self, release: str, protocol: str) -> None:
-        """Roll all brokers to a release under the former protocol version, then once more to raise that."""
+        """Roll all brokers to a release under the former protocol version, then again to raise the protocol version."""
         self._follow(self._upgraded(release, protocol))
 
     def _upgraded(self, release: str, protocol: str) -> Course:
@@ -314,14 +314,14 @@ class Actions:
         yield from self._registered(broker)
 
     def _forgotten(self, broker: RecordedBroker, seconds: float) -> Course:
-        """Restart a broker without its znode. It notices no trouble, so only a restart brings it back."""
+        """Restart a broker whose znode is gone. It notices no trouble, so only a restart brings it back."""
         yield seconds
         self._steps.note("kill", broker=broker.broker_id)
         broker.kill()
         yield from self._return(broker, 0)
 
     def _return(self, broker: RecordedBroker, away_seconds: float) -> Course:
-        """Start it after the end of its former session. A successor that finds its znode gives up."""
+        """Start a broker after the end of its former session, because it would give up if it found its old znode."""
         yield away_seconds
         while self._topics.exists(f"/brokers/ids/{broker.broker_id}"):
             yield 0.1

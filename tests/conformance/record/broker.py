@@ -31,7 +31,7 @@ _SMALL: Mapping[str, str] = {
     "num.network.threads": "2",
     "zookeeper.connection.timeout.ms": "30000",
 }
-# Without its shutdown hook. Log4j would fall silent at SIGTERM, just when a stopping controller moves its own leaders.
+# Without Log4j's shutdown hook, which silences the log at SIGTERM, just when a stopping controller moves its leaders.
 _LOGGING = """\
 shutdownHook = disable
 appender.console.type = Console
@@ -63,10 +63,10 @@ rules:
 
 
 class RecordedBroker(OneProcess):
-    """A broker with its data in `directory`, whose logs go to `logs`; start it again as often as you like.
+    """A broker with its data in `directory` and its logs in `logs`, which can be started again and again.
 
-    With `clients_apart` clients hear only of brokers that have a listener for them, not of those that never answer.
-    With a `place` it announces its rack and host, which its Java looks up in the file `hosts`.
+    With `clients_apart`, clients hear only of brokers that have a listener for them, not of brokers that never answer.
+    With a `place`, the broker announces its rack and host, which its Java looks up in the file `hosts`.
     """
 
     def __init__(  # noqa: PLR0913 (five with defaults)
@@ -117,7 +117,7 @@ class RecordedBroker(OneProcess):
         self._process.ask_to_stop()
 
     def become(self, kafka: str, settings: Mapping[str, str]) -> None:
-        """Change its release from its next start on, with these settings beside its own. It must have ended."""
+        """Change the release and settings of the broker, which must have ended, from its next start on."""
         self._process = self._process_of(kafka)
         self._configure(settings)
 

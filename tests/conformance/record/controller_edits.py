@@ -1,8 +1,8 @@
-"""Records what a broker that is controller does when somebody edits /controller.
+"""Record the reaction of the controller to an edit of /controller by hand.
 
 `python -m tests.conformance.record.controller_edits 3.9.2` starts ZooKeeper and one broker of the release, edits the
-znode in each way, and prints a JSON line for each: what the broker counts itself as (`ActiveControllerCount`), and
-whether it acts, which is whether it writes the first state of a topic that is made by hand.
+znode in each way, and prints a JSON line for each: whether the broker counts itself as controller
+(`ActiveControllerCount`), and whether it acts, because it writes the first state of a topic that is made by hand.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class Editor:
         return json.dumps({**json.loads(self.elected), "brokerid": broker, "timestamp": "99"}).encode()
 
     def replace_in_one_transaction(self, value: bytes, *, ephemeral: bool = True) -> None:
-        """Replace the znode by one of this session or of no session, without a moment of absence."""
+        """Replace the znode by one of this session or of no session, without a moment in which it does not exist."""
         transaction = self._client.transaction()
         transaction.delete("/controller")
         transaction.create("/controller", value, ephemeral=ephemeral)
         assert not any(isinstance(result, Exception) for result in transaction.commit())
 
     def elect_anew(self) -> None:
-        """Delete it, and wait until the broker has elected itself."""
+        """Delete /controller, and wait until the broker has elected itself."""
         self._client.delete("/controller")
         eventually(lambda: self._client.exists("/controller"))
         time.sleep(_QUIET_SECONDS)

@@ -1,8 +1,8 @@
-"""Records what a release's znodes look like, by which an observer can tell it from others.
+"""Record the first znodes of a release, by which an observer can distinguish releases.
 
 `python -m tests.conformance.record.first_znodes 2.7.2 2.6 2.7` starts ZooKeeper and one broker of the release with each
-inter.broker.protocol.version in turn (none: the release's own), makes a topic, and prints a JSON line of the znodes
-that are there then, with their data versions.
+inter.broker.protocol.version in turn (by default the release's own), makes a topic, and prints a JSON line of the
+existing znodes with their data versions.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _make_topic(client: KazooClient, broker: RecordedBroker, name: str) -> None:
         admin.create_topics([NewTopic(name, num_partitions=1, replication_factor=1)])
     finally:
         admin.close()
-    # By then the controller has written whatever it writes of features and topic ids.
+    # After the first state, the controller has written everything about features and topic ids.
     eventually(lambda: client.exists(f"/brokers/topics/{name}/partitions/0/state"))
 
 

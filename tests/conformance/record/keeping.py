@@ -13,7 +13,7 @@ from tests.conformance.controller_log import STOPPED_REPLICAS
 
 _BY_A_BROKER = re.compile(r"\[[^\]]*\] \w+ (?:\[Broker id=|Broker \d)")
 _COUNTED = re.compile(r" (?:[Cc]hanged |[Ss]ending become-|[Ss]ending StopReplica |Mark replicas )")
-_OF_THE_CONTROLLER = re.compile(r"\[[^\]]*\] [A-Z]+ (?!\[RequestSendThread)")  # the rest are attempts, and traces
+_OF_THE_CONTROLLER = re.compile(r"\[[^\]]*\] [A-Z]+ (?!\[RequestSendThread)")  # not its vain attempts to connect
 _LONGEST_LINE = 400  # some lines name every partition of the cluster
 
 

@@ -1,4 +1,4 @@
-"""Scenes of a large cluster, which meet a loading controller, or leave it thousands of things to do.
+"""Scenes of a large cluster, which happen while a controller loads, or give it thousands of things to do.
 
 The scenes and their order belong here. `actions` has the actions on small topics, which go on beside them.
 """
@@ -140,7 +140,7 @@ class LargeActions(Actions):
             self._follow(self._born_in_a_takeover(broker))
 
     def _born_in_a_takeover(self, broker: RegisteredBroker) -> Course:
-        yield 2 + self._load_seconds  # so that the controller has got over the goodbye
+        yield 2 + self._load_seconds  # so that the controller has handled the departure
         self.delete_controller()
         yield self._while_it_loads()
         yield from self._born(broker)

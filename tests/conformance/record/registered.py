@@ -2,7 +2,7 @@
 
 Their sessions, in as few bytes as ZooKeeper needs, and their ports without a reader belong here. A controller connects,
 sends, waits for its socket timeout and tries again, as with a broker that hangs. kazoo's client cannot stop without
-closing its session, so it does not fit.
+closing its session, so this module does not use it.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class Heartbeats:
     def _beat(self) -> None:
         while not self._ended.wait(_PING_SECONDS):
             for broker in self._brokers:
-                with suppress(OSError):  # its session expired, as that of a broker does which is starved
+                with suppress(OSError):  # its session has expired, as it does for a broker without processor time
                     broker.live_on()
 
 

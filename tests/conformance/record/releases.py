@@ -1,7 +1,7 @@
 """Releases of Kafka for recordings, with the requests of an operator of each.
 
-The table of releases and their differences for the recorder belong here. `controller.profile` has their differences as
-controllers.
+The table of releases and their differences for the recorder belong here. `controller.rules.releases` has the
+differences of their controllers.
 """
 
 from __future__ import annotations

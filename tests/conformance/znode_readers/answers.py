@@ -20,7 +20,7 @@ A_KIND: Final = 2_200
 "Variants of each kind of znode."
 _SEED: Final = 1
 _READER: Final = Path(__file__).with_name("KafkaZnodes.java")
-UNKNOWN: Final = "unknown"  # the release has no reader of this kind
+UNKNOWN: Final = "unknown"  # answer for a release that has no reader of this kind
 
 
 class Question(NamedTuple):

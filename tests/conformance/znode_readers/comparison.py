@@ -26,8 +26,11 @@ from controller.contract.znodes import (
 )
 
 NOTHING, REFUSED = "nothing", "refused"
+_HALF_CHARACTER: Final = re.compile(
+    r"\\ud[89ab]..(?!\\ud[c-f]..)|(?<!\\ud[89ab].{2})\\ud[c-f]..", re.IGNORECASE
+)  # an escape of UTF-16 without its other half
 
-# What Kafka goes on with if the content is no JSON. Other readers throw.
+# The values with which Kafka goes on if the content is no JSON. Other readers throw.
 WITHOUT_JSON: Final[Mapping[str, Any]] = {"topic": [{}, None], "config": {}, "isr": [], "preferred": []}
 _THROW_WITHOUT_JSON: Final = frozenset(("epoch", "broker", "cluster", "feature", "migration"))
 
@@ -115,10 +118,10 @@ def ours(kind: str, data: bytes | None) -> Any:
 
 
 def kafkas(kind: str, answer: str) -> Any:
-    """Return Kafka's reading, in the same form."""
+    """Return Kafka's reading, in the same form, with a question mark for each half of a character, as in ours."""
     if not answer.startswith("value "):
         return NOTHING if kind == "reassign" else answer.partition(" ")[0]
-    value = json.loads(answer.removeprefix("value "))
+    value = json.loads(_HALF_CHARACTER.sub("?", answer.removeprefix("value ")))
     if kind == "controller" and value[1] is None:
         value[1] = -1
     if kind in ("isr", "preferred"):
@@ -145,7 +148,7 @@ def is_known_difference(kind: str, data: bytes | None) -> bool:
 
 
 def _is_usable(name: str, replicas: Any) -> bool:
-    """Return whether the controller can use an entry, at which it throws otherwise."""
+    """Return whether the controller can use an entry. If not, it throws."""
     is_named = not name.startswith("null-")
     return (
         is_named and replicas is not None and all(type(each) is int and -(2**31) <= each < 2**31 for each in replicas)

@@ -1,4 +1,4 @@
-"""Content of znodes, valid and broken in the ways of tools, editors and hands: the same for the same seed."""
+"""Content of znodes, valid or broken as tools, editors and people break it. Equal seeds give equal content."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class _Writer:
                 continue  # the key is missing
             yield written
             if self._happens():
-                yield f"{json.dumps(key)}:{self._drawn.choice(_LITERALS)}"  # and again
+                yield f"{json.dumps(key)}:{self._drawn.choice(_LITERALS)}"  # the key comes twice
         if self._happens():
             yield f"{json.dumps(self._drawn.choice(_KEYS))}:{self._drawn.choice(_LITERALS)}"
 

@@ -1,6 +1,7 @@
-"""Python sleeps by select(2) while libfaketime sets its wall clock.
+"""Let Python sleep by select(2) while libfaketime sets its wall clock.
 
-libfaketime 0.9.10 takes the deadline of clock_nanosleep for one of the wall clock, and time.sleep fails with EINVAL.
+Otherwise time.sleep fails with EINVAL, because libfaketime 0.9.10 takes the deadline of clock_nanosleep for a time of
+the wall clock.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def found(spark):
 
 @pytest.fixture
 def reported(found):
-    """Return a function that gives the same as JSON, by cluster."""
+    """Return a function that returns the reports of a source as JSON, by cluster."""
 
     def reported(source, **settings) -> dict[str, dict]:
         reports = found(source, **settings)
@@ -128,7 +128,7 @@ def test_what_is_damaged_or_unreadable_is_named(recorded, tmp_path, found):
     assert hole.endswith("are damaged or missing")
     assert unreadable == "lines that name no cluster: 2 lines could not be read and left out"
     assert bank.unreadable_lines == 1
-    assert bank.window.unseen_seconds > 10  # all is unknown until a complete read, which never comes
+    assert bank.window.unseen_seconds > 10  # everything is unknown, because no complete read comes
     assert bank.window.until_ms == records[-1].observed_ms
 
 

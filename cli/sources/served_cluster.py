@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
@@ -14,19 +13,18 @@ import msgspec
 from cli.served_pages import page_of
 from cli.settings.config import ConfigError, Settings
 from cli.settings.keys import keys_of
-from cli.sources.source import NotFoundError
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from controller.contract.ids import BrokerId
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
 from questions.clients.known_groups import KnownGroups
 from questions.lease import Lease
-from questions.restartable import Restartable
+from questions.question import NotFoundError
+from questions.restartable import MayRestart, Restartable
 from transport.listening import Listening, ListeningError
 from transport.printable import printable
 
-# Serve waits 5 s for its turn, and plays a shutdown of 200,000 partitions in some seconds.
+# In `kontrast serve` a request waits up to 5 s for its turn, and a shutdown of 200,000 partitions takes some seconds.
 _TIMEOUT_SECONDS: Final = 60.0
 _LONGEST_REASON: Final = 300
 _LOGIN: Final = ("username", "password_file", "password_variable")
@@ -36,7 +34,7 @@ _Answer = TypeVar("_Answer")
 
 
 class NoLeaseError(Exception):
-    """Serve knows no such lease, in one sentence."""
+    """`kontrast serve` knows no such lease. The message is one sentence."""
 
 
 class _Named(msgspec.Struct):
@@ -44,10 +42,10 @@ class _Named(msgspec.Struct):
 
 
 class ServedCluster:
-    """Requests to one serve about one cluster, in the name of a holder.
+    """Requests to one `kontrast serve` about one cluster, in the name of a holder.
 
-    Raise NotFoundError for a request that serve refuses, and ServeError if it does not answer. The login is the one of
-    the section [serve]. Without a cluster's name, serve must have only one.
+    Raise NotFoundError for a request that is refused, and ServeError without an answer. The login is the one of the
+    section [serve]. Without a cluster's name, `kontrast serve` must have only one cluster.
     """
 
     def __init__(self, url: str, settings: Settings, cluster: str | None, holder: str, ca_file: Path | None) -> None:
@@ -60,26 +58,20 @@ class ServedCluster:
         except (ssl.SSLError, OSError) as error:
             raise ConfigError(f"--serve-ca-file {ca_file} holds no certificates in PEM form: {error}") from error
 
-    def ask(
-        self,
-        broker: BrokerId,
-        accepted_topics: Sequence[str],
-        accepted_absent: Sequence[BrokerId],
-        hold_seconds: int | None,
-    ) -> Restartable:
-        """Judge a restart, and take a lease of so many seconds if the answer is yes."""
-        accepted = {"accept_topic": accepted_topics, "accept_absent": accepted_absent}
-        asked = {"broker": broker, **accepted, "holder": self._holder}
+    def ask(self, question: MayRestart, hold_seconds: int | None) -> Restartable:
+        """Return the judgement of a restart. If it is yes, take a lease of `hold_seconds`, if given."""
+        accepted = {"accept_topic": question.accept_topics, "accept_absent": question.accept_absent}
+        asked = {"broker": question.broker, **accepted, "holder": self._holder}
         if hold_seconds is None:
             return self._of_cluster(interface.RESTARTABLE, asked, Restartable)
         return self._of_cluster(interface.HOLD_LEASE, {**asked, "seconds": hold_seconds}, Restartable)
 
     def groups(self) -> KnownGroups:
-        """Return the consumer groups as the brokers last described them to serve."""
+        """Return the consumer groups as the brokers last described them to `kontrast serve`."""
         return self._of_cluster(interface.GROUPS, {}, KnownGroups)
 
-    def release(self, broker: BrokerId) -> Lease:
-        """Release the lease. Raise NoLeaseError if it is not held."""
+    def release(self, broker: int) -> Lease:
+        """Release the lease for this broker. Raise NoLeaseError if the holder does not have it."""
         try:
             return self._of_cluster(interface.RELEASE_LEASE, {"broker": broker, "holder": self._holder}, Lease)
         except NotFoundError as error:
@@ -103,7 +95,7 @@ class ServedCluster:
 
     def _asked(self, method: str, address: str, asked: dict[str, Any], answer: type[_Answer]) -> _Answer:
         try:
-            # Proxy variables are for outside addresses.
+            # Ignore proxy variables, which are for outside addresses.
             with httpx.Client(verify=self._tls, auth=self._login, timeout=_TIMEOUT_SECONDS, trust_env=False) as client:
                 response = client.request(method, self._url + address, params=asked)
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
@@ -134,11 +126,11 @@ class ServedCluster:
 
 
 class _MissingError(NotFoundError):
-    """A 404."""
+    """`kontrast serve` answered 404."""
 
 
 def serve_url(settings: Settings) -> str:
-    """Return the address of the configured serve, by default of this machine. Raise ConfigError."""
+    """Return the address of the configured `kontrast serve`, by default on this machine. Raise ConfigError."""
     page = page_of(settings.sections["serve"], "listen", "", default=str(keys_of(ServeConfig)["listen"].default))
     if page is None:
         raise ConfigError("where is kontrast serve? Its setting listen has no fixed port. Give --serve URL")

@@ -1,0 +1,111 @@
+"""Process that answers the questions of assistants, one after the other.
+
+The worker is separate from the server, so that a question that hangs can be ended at its time limit while the server
+goes on, and so that the memory of a large answer is freed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from typing import Any, Final
+
+import click
+import msgspec
+
+from cli.mcp_server.tools import Asked, ShowReport, Told
+from cli.printing import standard_error
+from cli.settings.config import ConfigError
+from cli.sources.asking import answer_of
+from cli.sources.options import read_source_flags, source_of
+from controller.contract.decoding import JsonDecoder
+from dashboards.errors import ServeError
+from ingest.errors import IngestError
+from questions.doubts import doubts
+from questions.question import NotFoundError, Question
+from streaming.processes import die_with
+
+# A read of 200,000 partitions takes up to 1 GB. A worker that grew beyond the first limit ends after its answer, and
+# none can grow beyond the second.
+_KEPT_BYTES: Final = 1024**3
+_MOST_BYTES: Final = 8 * 1024**3
+_NEVER: Final = threading.Event()
+_ASKED: Final = JsonDecoder(Asked)
+_OBJECT: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict)
+
+
+def main(source: Sequence[str]) -> None:
+    """Answer each line of standard input with a line on standard output."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal is for the server
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not come between answers
+    standard_error.configure()
+    _limit(_MOST_BYTES)
+    flags = read_source_flags(source)
+    for line in sys.stdin.buffer:
+        question, cluster = _ASKED.decode(line).read()
+        told = _told(question, cluster, source, flags)
+        is_last = _resident_bytes() > _KEPT_BYTES
+        answers.write(msgspec.json.encode(msgspec.structs.replace(told, is_last=is_last)) + b"\n")
+        answers.flush()
+        if is_last:
+            return
+
+
+def _told(question: Question, cluster: str | None, source: Sequence[str], flags: Mapping[str, Any]) -> Told:
+    said = io.StringIO()
+    try:
+        with redirect_stderr(said):
+            if isinstance(question, ShowReport):
+                content = _reported([*source, *question.arguments(cluster)])
+            else:
+                content = _answered(question, {**flags, "cluster": cluster or flags["cluster"]})
+    except (NotFoundError, ConfigError, IngestError, ServeError) as error:
+        return Told(refusal=str(error))
+    except click.UsageError as error:
+        return Told(refusal=error.format_message())
+    except MemoryError:
+        return Told(refusal=f"the answer needs more than {_MOST_BYTES} bytes of memory")
+    warnings = said.getvalue().strip()
+    return Told(content, warnings) if content is not None else Told(refusal=warnings)
+
+
+def _answered(question: Question, flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 (each question has its own)
+    found = answer_of(source_of(flags), question, flags, _NEVER)
+    for doubt in doubts(found.picture):
+        standard_error.warn(doubt)
+    return found.answer
+
+
+def _reported(arguments: Sequence[str]) -> object | None:
+    """Return the answer of `kontrast report`, None if it fails. Its Spark job ends with this worker."""
+    worker = os.getpid()
+
+    def begin() -> None:
+        die_with(worker)
+        _limit(resource.RLIM_INFINITY)  # Java reserves more than it uses
+
+    command = [sys.executable, "-m", "cli", "report", *arguments]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, preexec_fn=begin)
+    sys.stderr.write(done.stderr.decode(errors="replace"))
+    return _OBJECT.decode(done.stdout) if done.stdout.strip() else None
+
+
+def _limit(most_bytes: int) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+def _resident_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

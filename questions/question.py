@@ -1,0 +1,75 @@
+"""Base of all questions: arguments, the part of a cluster that the question needs, and its answer from a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from controller.contract.row import Row
+    from questions.picture import Picture
+
+
+class NotFoundError(Exception):
+    """A missing subject, in one sentence."""
+
+
+def keep_nothing(_row: Row) -> bool:
+    """Return False for every row, as the choice of a question that ignores the past."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The part of a cluster that a question needs, its topics (None is all) and the past rows that it `keeps`.
+
+    A source that reads outputs finds the past in `past_outputs`.
+    """
+
+    topics: frozenset[str] | None = None
+    past: bool = False
+    keeps: Callable[[Row], bool] = keep_nothing
+    past_outputs: tuple[str, ...] = ("transitions",)
+
+
+EVERYTHING_NOW: Final = Scope()
+
+
+def meaning(text: str) -> msgspec.Meta:
+    """Return the description of an argument, for the help text of its option and the schema of its tool."""
+    return msgspec.Meta(description=text)
+
+
+def schema_of(struct: Any) -> dict[str, Any]:  # noqa: ANN401 (whatever msgspec describes)
+    """Return the JSON Schema of a struct, with the object itself at its root."""
+    schema = msgspec.json.schema(struct)
+    definitions = schema["$defs"]
+    root = definitions[schema["$ref"].rpartition("/")[2]]
+    return {**root, "$defs": definitions}
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Arguments of a question, which are the options of its command and the arguments of its tool.
+
+    A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes.
+    """
+
+    answer: ClassVar[Any]  # type of the answer that `ask` returns, for its JSON
+    needs_past: ClassVar[bool] = False
+    asks_clients: ClassVar[bool] = False  # the picture should have the consumer groups and teams
+    timeout_seconds: ClassVar[float] = 120.0  # 200,000 partitions take some ten seconds
+
+    def scope(self) -> Scope:
+        """Return the part of the cluster that the picture must have."""
+        return EVERYTHING_NOW
+
+    def ask(self, picture: Picture) -> Any:  # noqa: ANN401 (each question has an answer of its own)
+        """Return the answer. Raise NotFoundError for a subject that the cluster does not have."""
+        raise NotImplementedError
+
+    def similar(self, _picture: Picture) -> list[str]:
+        """Return existing names like the missing one, the nearest first. The picture has the whole cluster."""
+        return []
