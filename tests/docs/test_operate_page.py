@@ -21,6 +21,7 @@ SECTIONS = [
     (title, [line.strip() for block in re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for line in block.splitlines()])
     for title, text in re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
 ]
+NEEDS_MORE_THAN_A_MACHINE = ["Give a cluster its own job", "With Kafka outputs", "In Kubernetes", "On a Spark cluster"]
 _STARTS = ("systemctl start kontrast@up", "systemctl restart kontrast@up", "systemctl enable --now kontrast@up")
 _STOPS = ("systemctl stop kontrast@up", "systemctl disable --now kontrast@up", _STARTS[1])
 
@@ -115,12 +116,12 @@ def test_every_command_works_on_a_real_cluster(machine):
     machine.run("kontrast status --config /etc/kontrast.toml")
     titles = [title for title, _ in SECTIONS]
     assert titles[0] == "Back up"
-    assert {"Upgrade", "Move to another machine", "Forget a cluster"} <= {*titles}
+    assert [title for title, commands in SECTIONS if not commands] == NEEDS_MORE_THAN_A_MACHINE
     for title, commands in SECTIONS:
-        assert commands, title
         for command in commands:
             machine.run(command)
         if title == "Rotate a secret":
             assert _answers_to(machine, "new")
             assert not _answers_to(machine, "old")
-        machine.until_status_names_payments(title == "Add a cluster")
+        if commands:
+            machine.until_status_names_payments(title == "Add a cluster")
