@@ -41,7 +41,7 @@ _UNKEPT: Final = "not kept"
 
 def render(template: str, values: Mapping[str, Any]) -> bytes:
     """Return the page that this template makes of the values."""
-    # A znode's escapes can contain lone surrogates, which UTF-8 cannot encode.
+    # A text that UTF-8 cannot encode must not cost the whole page.
     return ENVIRONMENT.get_template(template).render(**values).encode("utf-8", "replace")
 
 
