@@ -167,7 +167,7 @@ def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:
         for name, value in group:
             values.setdefault(name, []).append(int(value) if name in ("lose_broker", "restore") else value)
         if kind == "reassign":
-            yield from (PlannedStep(reassign=_targets(file)) for file in values["reassign"])
+            yield from (PlannedStep(reassign=_targets(Path(file))) for file in values["reassign"])
         elif kind == "restore":
             yield PlannedStep(restore=tuple(values["restore"]))
         elif kind == "lose":
