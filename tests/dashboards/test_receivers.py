@@ -172,8 +172,8 @@ The controller elects other leaders for its partitions, and drops it from every 
 
 critical in cluster orders since 2026-11-24 22:13:59Z
 BrokerFlapping happened: its effect
-Next step: Find out why the broker loses its session (long pauses, network, disk) before you start it again. \
-Each return costs elections, and its replicas must catch up.
+Next step: Find out why the broker loses its session (long pauses, network, disk). If it is down, start it only then, \
+because each return costs elections, and its replicas must catch up.
 
 Page: https://kontrast.example/clusters/orders/brokers/1
 Runbook: https://wiki.example/runbooks/KontrastBrokerCrashed.md"""
