@@ -24,6 +24,7 @@ _OWN = logging.getLogger("kontrast.cli")
 
 # Loggers of the client libraries, each with its least level, because Kontrast reports failures in its own words.
 _LIBRARIES: Final = {
+    "httpx": (("httpx",), logging.WARNING),  # it logs each request, so each delivery of an alert
     "kafka": (("kafka",), logging.CRITICAL),  # its failed attempts are errors, several a second without brokers
     "kazoo": (("kazoo", "kontrast.ingest.kazoo"), logging.ERROR),
     "py4j": (("py4j",), logging.CRITICAL),  # its stack of a callback's error comes again with the query's failure

@@ -8,6 +8,7 @@ import logging
 import re
 from urllib.parse import quote
 
+import httpx
 import pytest
 
 from cli.printing import standard_error
@@ -78,6 +79,16 @@ def test_a_library_says_the_same_once_a_minute_and_kontrast_as_often_as_it_means
         "ERROR asyncio: something else",
         *["WARNING kontrast.ingest: again"] * 3,
     ]
+
+
+def test_a_request_is_no_line_unless_its_library_is_named(log):
+    def ask() -> None:
+        with httpx.Client(transport=httpx.MockTransport(lambda _: httpx.Response(200))) as client:
+            client.post("http://alertmanager.example/api/v2/alerts")
+
+    assert log(ask) == []
+    (line,) = log(ask, libraries=("httpx",))
+    assert "HTTP Request: POST http://alertmanager.example/api/v2/alerts" in line
 
 
 SECRET = 'a "quoted" \\ pässword/+'
