@@ -23,12 +23,11 @@ import msgspec
 from cli.mcp_server.tools import Asked, ShowReport, Told
 from cli.printing import standard_error
 from cli.settings.config import ConfigError
-from cli.sources.asking import answer_of
+from cli.sources.asking import answer_of, warn_of_doubts
 from cli.sources.options import read_source_flags, source_of
 from controller.contract.decoding import JsonDecoder
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
-from questions.doubts import doubts
 from questions.question import NotFoundError, Question
 from streaming.processes import die_with
 
@@ -79,8 +78,7 @@ def _told(question: Question, cluster: str | None, source: Sequence[str], flags:
 
 def _answered(question: Question, flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 (each question has its own)
     found = answer_of(source_of(flags), question, flags, _NEVER)
-    for doubt in doubts(found.picture):
-        standard_error.warn(doubt)
+    warn_of_doubts(found.picture)
     return found.answer
 
 

@@ -65,7 +65,9 @@ def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
 
     def look(stop: threading.Event) -> int:
         picture = source.picture(scope, stop)
-        return _with_doubts(answer(picture), picture)
+        code = answer(picture)
+        warn_of_doubts(picture)
+        return code
 
     return ask_as_long_as(look)
 
@@ -77,15 +79,17 @@ def ask_question(
 
     def look(stop: threading.Event) -> int:
         found = answer_of(source, question, flags, stop)
-        return _with_doubts(show(*found), found.picture)
+        code = show(*found)
+        warn_of_doubts(found.picture)
+        return code
 
     return ask_as_long_as(look)
 
 
-def _with_doubts(code: int, picture: Picture) -> int:
+def warn_of_doubts(picture: Picture) -> None:
+    """Print a sentence for each reason to doubt the picture."""
     for doubt in doubts(picture):
         standard_error.warn(doubt)
-    return code
 
 
 def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:

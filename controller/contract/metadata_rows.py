@@ -195,7 +195,7 @@ class MigrationRow(Row, frozen=True, kw_only=True, gc=False, tag="migration"):
 
 
 class BeginningRow(Row, frozen=True, kw_only=True, gc=False, tag="beginning"):
-    """Start of a cluster's state anew, which voids all earlier rows of the cluster in this output.
+    """New beginning of a cluster's state. All earlier rows of the cluster in this output no longer hold.
 
     The row comes in each of `STANDING_OUTPUTS`, whose rows hold until a newer row has the same key.
     """

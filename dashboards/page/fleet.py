@@ -62,11 +62,12 @@ def fleet_counts(fleet: Sequence[Overview]) -> str:
 
 def fleet_groups(fleet: Sequence[Overview]) -> list[FleetGroup]:
     """Return the clusters by reason where many have one, in the order of their worst. Well ones always fold."""
-    alike = Counter(map(_reason, fleet))
+    reasons = list(map(_reason, fleet))
+    alike = Counter(reasons)
     groups: dict[object, list[Overview]] = {}
-    for each in fleet:
-        is_alike = alike[_reason(each)] > _LINES_OF_A_REASON or each.state.state is State.WELL
-        key = _reason(each) if is_alike and not each.is_past else each.is_past
+    for each, reason in zip(fleet, reasons, strict=True):
+        is_alike = alike[reason] > _LINES_OF_A_REASON or each.state.state is State.WELL
+        key = reason if is_alike and not each.is_past else each.is_past
         groups.setdefault(key, []).append(each)
     return [FleetGroup(found) if isinstance(key, bool) else _folded(found, fleet) for key, found in groups.items()]
 

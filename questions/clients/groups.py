@@ -49,7 +49,7 @@ class Hit(msgspec.Struct, frozen=True):
 class Impact(msgspec.Struct, frozen=True, kw_only=True):
     """The running groups and the transactional ids that stop, by the importance of their teams.
 
-    `told_ms` is the oldest of the times at which brokers told of each of them.
+    `told_ms` is the time of the oldest answer of a broker that describes one of them.
     """
 
     told_ms: int

@@ -1,4 +1,4 @@
-"""`--rebuild`, which begins anew if a checkpoint cannot be used any more."""
+"""A job that starts with `--rebuild` at the newest complete read, because its checkpoint cannot be used."""
 
 from __future__ import annotations
 
