@@ -1,4 +1,4 @@
-"""Fill `how-to/after-an-incident.md` with the output of its commands, and draw `postmortem.svg`.
+"""Fill `how-to/after-an-incident.md` with the output of its commands, and draw its two pictures.
 
 `make docs` runs it. People write the page's text, and this program replaces the output below each `$ kontrast`.
 """
@@ -26,19 +26,21 @@ from tests.recorded_moment import zk_data  # noqa: E402
 
 PAGE = Path(__file__).parent / "how-to" / "after-an-incident.md"
 PICTURE = Path(__file__).with_name("postmortem.svg")
+MAP = Path(__file__).with_name("postmortem-map.svg")
 _BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n]*)\n.*?```", re.DOTALL)
 _SVG = re.compile(r"<svg.*</svg>", re.DOTALL)
-_COPY, _HTML = "copy", "postmortem.html"  # names in the page's commands
+_COPY, _HTML, _MAP = "copy", "postmortem.html", "map.svg"  # names in the page's commands
 
 
-def filled(page: str) -> tuple[str, str]:
-    """Return the page with the output of its commands, and the picture of the last command."""
+def filled(page: str) -> tuple[str, str, str]:
+    """Return the page with the output of its commands, the drawn timeline, and the map of the bad moment."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
         (directory / _COPY).symlink_to(zk_data(directory / "recording"), target_is_directory=True)
         with _inside(directory):
             text = _BLOCK.sub(_printed, page)
-        return text, _picture((directory / _HTML).read_text(encoding="utf-8"))
+        timeline = _picture((directory / _HTML).read_text(encoding="utf-8"))
+        return text, timeline, (directory / _MAP).read_text(encoding="utf-8")
 
 
 def _printed(block: re.Match[str]) -> str:
@@ -69,10 +71,9 @@ def _inside(directory: Path):  # noqa: ANN202 (a generator's)
 
 
 def main() -> None:
-    """Write the page and the picture."""
-    page, picture = filled(PAGE.read_text(encoding="utf-8"))
-    PAGE.write_text(page, encoding="utf-8")
-    PICTURE.write_text(picture, encoding="utf-8")
+    """Write the page and its pictures."""
+    for file, text in zip((PAGE, PICTURE, MAP), filled(PAGE.read_text(encoding="utf-8")), strict=True):
+        file.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

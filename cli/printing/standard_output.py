@@ -12,10 +12,13 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from cli.printing import standard_error
+from questions.question import NotFoundError
 from transport.printable import printable, printable_json
 
 if TYPE_CHECKING:
@@ -94,6 +97,15 @@ def plain_lines(items: Iterable[RenderableType]) -> list[str]:
 def print_document(text: str) -> None:
     """Print a whole page, in which foreign text is already escaped."""
     _write(text.encode(), flush=True)
+
+
+def write_file(file: Path, text: str, flag: str) -> None:
+    """Write a text into the file that the flag names. Raise NotFoundError if that cannot be done."""
+    try:
+        file.write_text(text, encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise NotFoundError(f"{file} cannot be written: {error.strerror}. Give {flag} another file") from error
+    standard_error.say(f"wrote {file}")
 
 
 def clear_terminal() -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, BrokerEpoch, BrokerId, ControllerEpoch
-from controller.contract.metadata_rows import ControllerRow
 from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, Flaw
@@ -29,6 +28,7 @@ from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
+from controller.view.rows import controller_row
 from wording.times import duration
 
 
@@ -178,17 +178,7 @@ def publish_controller(tx: Transaction) -> None:
     """Publish the controller's row, except during a complete read."""
     header = tx.header
     if header.phase is FOLLOWING:
-        tx.rows.effects.append(
-            ControllerRow(
-                *tx.rows.stamp(),
-                broker=header.controller,
-                epoch=header.controller_epoch,
-                since_ms=header.term.since_ms,
-                session=0 if header.term.is_persistent else header.term.session,
-                overwritten=header.term.ownership is Ownership.OVERWRITTEN,
-                kraft_epoch=header.migration.claim.kraft_epoch if header.term.ownership is Ownership.KRAFT else -1,
-            )
-        )
+        tx.rows.effects.append(controller_row(header, tx.rows.stamp()))
 
 
 def adopt(state: MutableState) -> None:

@@ -1,4 +1,4 @@
-"""Rows of partitions, topics, brokers and state changes, and partition states in requests, made from the model."""
+"""Rows of partitions, topics, brokers, the controller and state changes, and partition states in requests."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.metadata_rows import (
     Assignment,
     BrokerRow,
+    ControllerRow,
     PartitionDetails,
     PartitionRow,
     PassedOver,
@@ -27,6 +28,8 @@ from controller.contract.metadata_rows import (
 from controller.contract.problem import Problem
 from controller.contract.row import Stamp
 from controller.model.brokers import Broker, Departure
+from controller.model.context import Header
+from controller.model.controllership import Ownership
 from controller.model.leadership import LEADER_DURING_DELETE, StateChange, StateEntry, StopEntry
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
@@ -247,4 +250,18 @@ def broker_row(  # noqa: PLR0913 (all that it shows)
         inferred=now is not None and now.inferred,
         left_in_order=None if gone is None else gone.in_order,
         left_zxid=UNKNOWN_ZXID if gone is None else gone.zxid,
+    )
+
+
+def controller_row(header: Header, stamp: Stamp) -> ControllerRow:
+    """Return the row of the controller as it is now."""
+    term = header.term
+    return ControllerRow(
+        *stamp,
+        broker=header.controller,
+        epoch=header.controller_epoch,
+        since_ms=term.since_ms,
+        session=0 if term.is_persistent else term.session,
+        overwritten=term.ownership is Ownership.OVERWRITTEN,
+        kraft_epoch=header.migration.claim.kraft_epoch if term.ownership is Ownership.KRAFT else -1,
     )

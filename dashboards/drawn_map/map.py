@@ -17,7 +17,7 @@ from dashboards.drawn_map.canvas import BOLD, SAYS, STEP, WIDE, Canvas, Frame, s
 from dashboards.drawn_map.racks import drawn_racks
 from dashboards.drawn_map.strip import HEIGHT, drawn_strip
 from questions.overview.impact_map import AFFECTED, ImpactMap, MapLine, PartitionState, Square
-from questions.overview.overview import Rack
+from questions.overview.overview import Overview, Rack
 from questions.overview.recent import Strip
 from transport.printable import printable
 from wording.sentences import counted
@@ -80,6 +80,14 @@ def drawn_map(drawn: Drawn, frame: Frame) -> Markup:
     label = escape(printable(f"Impact map of {drawn.cluster}"))
     begin = f'<svg class="map {kind}" viewBox="0 0 {frame.width} {height}" role="group" aria-label="{label}">'
     return Markup(f"{begin}{drawing.symbols()}{body}</svg>")
+
+
+def picture_of(overview: Overview, as_of_ms: int) -> str | None:
+    """Return the map of the overview as a picture below its event and its effect, None if the overview has no map."""
+    if overview.map is None:
+        return None
+    drawn = Drawn(overview.cluster, overview.map, overview.racks, overview.strip, as_of_ms)
+    return alone(drawn, f"{overview.state.event}.", overview.effect)
 
 
 def alone(drawn: Drawn, event: str, effect: str) -> str:

@@ -17,7 +17,7 @@ from starlette.staticfiles import StaticFiles
 
 from dashboards.colours import VARIABLES
 from dashboards.drawn_map.canvas import segment
-from dashboards.drawn_map.map import Drawn, alone
+from dashboards.drawn_map.map import picture_of
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
@@ -198,11 +198,11 @@ class LivePage:
     def _picture(self, request: Request) -> Response:
         """Draw the map alone, for a message in a chat."""
         overview = self.resources.overview(request)
-        if overview.map is None or overview.health is None:
+        shown_ms = self.resources.moment(request).at_ms
+        as_of_ms = shown_ms or (now_ms() if overview.health is None else overview.health.as_of_ms)
+        picture = picture_of(overview, as_of_ms)
+        if picture is None:
             raise HTTPException(503, f"Cluster {overview.cluster}: {overview.unknown or 'no counts are kept'}.")
-        as_of_ms = self.resources.moment(request).at_ms or overview.health.as_of_ms
-        drawn = Drawn(overview.cluster, overview.map, overview.racks, overview.strip, as_of_ms)
-        picture = alone(drawn, f"{overview.state.event}.", overview.effect)
         return _response(picture.encode("utf-8", "replace"), "image/svg+xml")
 
     def _explain(self, request: Request) -> Response:

@@ -34,9 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from cli.sources.source import SourceWithPast
-    from controller.contract.metadata_rows import PartitionRow
     from dashboards.probe.broker import BrokerConnection
-    from dashboards.probe.comparison import PartitionName
     from ingest.files.data_directory import Until
     from questions.diff.differences import Differences
     from questions.diff.side import Side
@@ -230,9 +228,10 @@ def _answers(
     from dashboards.probe.broker import ProbeError, expected_bytes
     from dashboards.probe.sides import sides
     from questions.diff.differences import diff
+    from questions.rows_of_picture import partition_rows
 
     picture = source.picture(EVERYTHING_NOW, stop)
-    rows = _partition_rows(picture)
+    rows = {(row.topic, row.partition): row for row in partition_rows(picture) if not row.deleting}
     for address, connection in connections.items():
         try:
             answer = connection.answer(expected_bytes(rows))
@@ -242,21 +241,6 @@ def _answers(
             continue
         a, b = sides(picture.header, rows, answer, f"broker at {address}")
         yield address, diff(a, b, printed.topics, earlier.get(address))
-
-
-def _partition_rows(picture: Picture) -> dict[PartitionName, PartitionRow]:
-    """Return ZooKeeper's state of each partition that brokers must know."""
-    from controller.contract.ids import TopicPartition
-    from controller.view.rows import partition_row
-
-    header = picture.header
-    stamp = (header.cluster, *msgspec.structs.astuple(header.position), 0, header.zxid, picture.as_of_ms)
-    return {
-        (name, number): partition_row(TopicPartition(name, number), partition, topic, None, None, stamp)
-        for name, topic in picture.context.topics
-        if topic.exists and not topic.queued_for_deletion
-        for number, partition in topic.partitions.items()
-    }
 
 
 _NAMED: Final = 20

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import RenderableType
 
-from cli.printing import standard_error
 from cli.printing.answers import line, severity_word
-from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.standard_output import print_json, print_renderables, write_file
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
@@ -21,7 +20,6 @@ from cli.sources.options import source_of, source_options
 from cli.sources.source import Source
 from questions.doubts import doubts
 from questions.explain.explanation import Certainty
-from questions.question import NotFoundError
 from questions.timeline.events import Change
 from questions.timeline.folding import EventGroup, folded
 from questions.timeline.lanes import CONTROLLER_LANE
@@ -78,7 +76,9 @@ def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # 
 
     def show(found: Timeline, picture: Picture) -> ExitCode:
         if html_file is not None:
-            _write(html_file, found, doubts(picture))
+            from dashboards.drawn_timeline.page import page_of
+
+            write_file(html_file, page_of(found, doubts(picture)), "--html")
         elif as_json:
             print_json(found)
         else:
@@ -97,16 +97,6 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
             "znode, which `kontrast explain` shows"
         )
     return source
-
-
-def _write(file: Path, found: Timeline, reasons_to_doubt: Iterable[str]) -> None:
-    from dashboards.drawn_timeline.page import page_of
-
-    try:
-        file.write_text(page_of(found, reasons_to_doubt), encoding="utf-8")
-    except OSError as error:
-        raise NotFoundError(f"{file} cannot be written: {error.strerror}. Give --html another file") from error
-    standard_error.say(f"wrote {file}")
 
 
 _NAMED: Final = 8
