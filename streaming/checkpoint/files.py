@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+from collections.abc import Iterator
 from struct import Struct
 from zlib import crc32
 
@@ -38,15 +39,20 @@ class _JournalOffset(msgspec.Struct):
 _JOURNAL_OFFSET = JsonDecoder(_JournalOffset)
 
 
+_Forced = dict[str, tuple[int, int, int]]
+
+
 class CheckpointFiles:
     """Files below a checkpoint's directory, with a memory of those that are on disk in their current form.
+
+    The memory has only files that exist, because Spark replaces a dozen with each batch.
 
     A file system of Hadoop stores a file as soon as Spark has closed it, in as many copies as it is set up for.
     """
 
     def __init__(self, directory: Place) -> None:
         self._directory = directory
-        self._forced: dict[str, tuple[int, int, int]] = {}
+        self._forced: _Forced = {}
 
     def force(self) -> None:
         """Force all files to disk. Raise StreamError.
@@ -56,13 +62,14 @@ class CheckpointFiles:
         if isinstance(self._directory, HadoopPath):
             return
         try:
-            self._force_below(str(self._directory))
+            self._forced = dict(self._force_below(str(self._directory)))
         except OSError as error:
             raise StreamError(
                 f"checkpoint {self._directory} cannot be forced to disk: {error.strerror}. Check the disk"
             ) from error
 
-    def _force_below(self, directory: str) -> None:
+    def _force_below(self, directory: str) -> Iterator[tuple[str, tuple[int, int, int]]]:
+        """Force the new files, and yield every path with its identity."""
         has_new = False
         with os.scandir(directory) as entries:
             for entry in entries:
@@ -72,10 +79,10 @@ class CheckpointFiles:
                     seen = (status.st_ino, 0, 0) if is_directory else _identity(status)
                     is_new = self._forced.get(entry.path) != seen
                     if is_directory:
-                        self._force_below(entry.path)
+                        yield from self._force_below(entry.path)
                     elif is_new:
                         force(entry.path)
-                    self._forced[entry.path] = seen
+                    yield entry.path, seen
                     has_new = has_new or is_new
         if has_new:
             force(directory)
