@@ -7,7 +7,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Final
 
-from wording.sentences import counted, joined, listed, verb
+from wording.sentences import counted, in_order, joined, listed, verb
 
 _ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 
@@ -62,10 +62,13 @@ def keep_up(brokers: Collection[int], count: int) -> str:
     return f"Keep {listed(brokers)} up. {they_have} the only in-sync replica of {counted(count, 'partition')}"
 
 
-def replicas_in_words(isr: Collection[int], replicas: Collection[int]) -> str:
-    """Return which replicas are in sync and which are not: in sync: 2 and 3, out of sync: 1."""
+def replicas_in_words(isr: Collection[int], replicas: Collection[int] = ()) -> str:
+    """Return which replicas are in sync, and which others of a partition's replicas are not.
+
+    As in "in sync: 2 and 3, out of sync: 1".
+    """
     behind = joined(list(map(str, sorted(set(replicas).difference(isr)))))
-    said = f"in sync: {joined(list(map(str, sorted(isr)))) or 'none'}"
+    said = f"in sync: {in_order(sorted(isr))}"
     return f"{said}, out of sync: {behind}" if behind else said
 
 

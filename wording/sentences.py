@@ -75,6 +75,11 @@ def joined(names: Sequence[str], last: str = "and", most: int = _NAMED) -> str:
     return f" {last} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
+def in_order(brokers: Iterable[int]) -> str:
+    """Return brokers in their order, because the first of the replicas is the preferred one: 3, 1 and 2."""
+    return joined(list(map(str, brokers))) or "none"
+
+
 def in_brackets(examples: Collection[str], count: int) -> str:
     """Return " (orders-1, orders-2, …)" for the first examples of `count`, or an empty text without examples."""
     shown = list(examples)[:_EXAMPLES]

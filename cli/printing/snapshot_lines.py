@@ -15,6 +15,7 @@ from cli.printing.standard_output import (
 )
 from controller.view.metadata import UNREADABLE
 from questions.judged_cluster import Concern, JudgedCluster, JudgedPartition
+from wording.facts import replicas_in_words
 from wording.sentences import counted
 
 _NAMED_PARTITIONS: Final = 20
@@ -112,6 +113,5 @@ def _word(partition: JudgedPartition) -> str:
 
 def _partition_line(partition: JudgedPartition) -> str:
     leader = f"broker {partition.leader}" if partition.leader >= 0 else "none"
-    in_sync = f"in sync {list(partition.isr)} of {list(partition.replicas)}"
-    said = partition.reason or f"leader {leader}, {in_sync}"
+    said = partition.reason or f"leader {leader}, {replicas_in_words(partition.isr, partition.replicas)}"
     return f"{partition.name}: {_word(partition)}: {said}"

@@ -8,6 +8,7 @@ from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
+from wording.sentences import in_order
 
 
 def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
@@ -41,7 +42,7 @@ def note_unexplained(state: MutableState, tp: TopicPartition, partition: Partiti
         cause = f"{tp} got {_led_by(written.leader)}, but the controller's rules give {_led_by(predicted.leader)}"
     else:
         kind = kinds.UNEXPECTED_ISR
-        cause = f"{tp} got ISR {list(written.isr)}, but the controller's rules give {list(predicted.isr)}"
+        cause = f"{tp} got the ISR {in_order(written.isr)}, but the controller's rules give {in_order(predicted.isr)}"
     evidence = _values(predicted or partition.zk_state, written)
     occurrences.note(state, kind, cause, about=str(tp), evidence=evidence)
 
@@ -54,7 +55,7 @@ def _flaw(before: LeaderAndIsr | None, written: LeaderAndIsr) -> str | None:
     if before is not None and written.leader_epoch < before.leader_epoch:
         return f"its leader epoch went back from {before.leader_epoch} to {written.leader_epoch}"
     if written.leader >= 0 and written.leader not in written.isr:
-        return f"its leader {written.leader} is not in its ISR {list(written.isr)}"
+        return f"its leader {written.leader} is not in its ISR ({in_order(written.isr)})"
     return None
 
 

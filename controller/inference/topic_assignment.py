@@ -24,6 +24,7 @@ from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment, assignment_in
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
+from wording.sentences import in_order
 
 _COMPLETIONS: Final = (EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, EventKind.ALTER_PARTITION_RECEIVED)
 COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inference for an ISR that was not read
@@ -90,7 +91,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
         tx.state.put_partition(tp, replace(partition, zk_assignment=written))
-        edit = f"from {list(partition.replicas)} to {list(written.replicas)}"
+        edit = f"from {in_order(partition.replicas)} to {in_order(written.replicas)}"
         cause = f"the assignment of {tp} was edited by hand {edit}: it has no effect until the next failover"
         occurrences.note(tx.state, kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
 
@@ -156,7 +157,9 @@ def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, writt
 def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Adopt the assignment in the topic's znode after an unseen reassignment."""
     assert partition.zk_assignment is not None
-    cause = f"{tp} was reassigned to {list(partition.zk_assignment.replicas)}, but Kontrast did not see the beginning"
+    cause = (
+        f"{tp} was reassigned to {in_order(partition.zk_assignment.replicas)}, but Kontrast did not see the beginning"
+    )
     occurrences.note(tx.state, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
     for action in partition.queue:
         tx.events.withdraw(tp, action)

@@ -12,7 +12,7 @@ from controller.contract.row import NOT_KNOWN_MS, Row
 from questions.explain.explanation import Cause, Certainty
 from questions.explain.partition_changes import PartitionChange, PartitionChanges
 from questions.picture import Picture
-from wording.sentences import bracketed
+from wording.facts import replicas_in_words
 
 _NAMED: Final = 20
 _BEFORE_IT: Final = 3  # kept steps before the trouble began
@@ -121,11 +121,11 @@ def _certainty(row: Transition) -> Certainty:
 def _changed(row: PartitionRow, change: PartitionChange) -> Cause:
     rule = "" if change.by is None else change.by.inferred_by
     certainty = Certainty.INFERRED if rule else Certainty.EXPECTED if change.is_due else Certainty.SEEN
-    return Cause(row.time_ms, row.zxid, f"{change.alike}: {change.says}", change.why, certainty, rule)
+    return Cause(row.time_ms, row.zxid, f"{change.alike} ({change.says})", change.why, certainty, rule)
 
 
 def _leadership(leader: BrokerId, epoch: LeaderEpoch | None, isr: tuple[BrokerId, ...]) -> str:
-    return f"leader {'none' if leader == NO_LEADER else leader} (epoch {epoch}), in sync {bracketed(isr)}"
+    return f"leader {'none' if leader == NO_LEADER else leader} (epoch {epoch}), {replicas_in_words(isr)}"
 
 
 def last_writes(picture: Picture, paths: Iterable[tuple[str, str]]) -> tuple[Cause, ...]:

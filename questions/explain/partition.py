@@ -35,7 +35,7 @@ from questions.explain.explanation import (
 from questions.explain.preferred_leader import not_preferred
 from questions.picture import Origin, Picture
 from wording.facts import replicas_in_words
-from wording.sentences import bracketed, counted, listed, one_of
+from wording.sentences import bracketed, counted, in_order, listed, one_of
 
 
 def explain_partition(picture: Picture, tp: TopicPartition) -> Explanation:
@@ -101,9 +101,9 @@ class _PartitionFacts:
         topic = f"/brokers/topics/{self._tp.topic}"
         state, value = f"{topic}/partitions/{self._tp.partition}/state", self._value
         by = "" if value is None else f", controller epoch {value.controller_epoch}"
-        wrote = "" if value is None else f"leader {value.leader}, in sync {bracketed(value.isr)}{by}"
+        wrote = "" if value is None else f"leader {value.leader}, {replicas_in_words(value.isr)}{by}"
         brokers = [(f"/brokers/ids/{at}", f"broker {at} registered") for at in self._partition.replicas]
-        paths = [(topic, f"replicas {bracketed(self._partition.replicas)}"), (state, wrote), *brokers]
+        paths = [(topic, f"replicas {in_order(self._partition.replicas)}"), (state, wrote), *brokers]
         return last_writes(
             self._picture, [*paths, ("/controller", f"broker {self._header.controller} became controller")]
         )
@@ -189,7 +189,7 @@ class _PartitionFacts:
             yield Statement("next", f"{elector} handles {event.sentence}{since_zxid(event.zxid)}", Certainty.EXPECTED)
         due = self._predicted
         if partition.write_due and due is not None:
-            says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, in sync {bracketed(due.isr)}"
+            says = f"{elector} must write leader {due.leader}, epoch {due.leader_epoch}, {replicas_in_words(due.isr)}"
             yield Statement("next", says, Certainty.EXPECTED)
         if partition.reassigning:
             yield Statement("next", self._reassignment(), Certainty.EXPECTED)

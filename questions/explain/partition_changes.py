@@ -9,14 +9,15 @@ from controller.contract.effect_rows import WITHDRAWN, Transition
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
-from wording.sentences import bracketed, listed
+from wording.facts import replicas_in_words
+from wording.sentences import in_order, listed
 
 
 class PartitionChange(NamedTuple):
     """A change between two rows of a partition."""
 
     alike: str  # the part that several partitions can share: broker 2 left the ISR
-    says: str  # the rest: in sync [3,2,4] -> [3,4] of [3,2,4]
+    says: str  # the rest: in sync: 3 and 4, out of sync: 2
     why: str  # the event in Kafka's words
     by: Transition | None = None  # a transition of the event, if the controller made the change
     is_due: bool = False  # the controller has not written it
@@ -49,7 +50,7 @@ class PartitionChanges:
 
     def _of_isr(self, before: PartitionRow, now: PartitionRow) -> PartitionChange:
         alike = _joined_and_left(before.isr, now.isr)
-        says = f"in sync {bracketed(before.isr)} -> {bracketed(now.isr)} of {bracketed(now.replicas)}"
+        says = replicas_in_words(now.isr, now.replicas)
         if before.leader_epoch == now.leader_epoch and now.leader != NO_LEADER:  # only the leader writes in an epoch
             return PartitionChange(alike, says, f"leader {now.leader} changed its ISR")
         writer = f"the controller of epoch {now.controller_epoch}"
@@ -62,12 +63,12 @@ class PartitionChanges:
         was_moving, moves = _is_moving(before), _is_moving(now)
         if moves and aim == was_aim and was_moving:
             return  # after a failover, the new controller counts the added replicas again
-        from_to = f"replicas {bracketed(was_aim if was_moving else origin)} -> {bracketed(aim)}"
+        from_to = f"replicas from {in_order(was_aim if was_moving else origin)} to {in_order(aim)}"
         if moves:
             alike = "a reassignment was replaced" if was_moving else "a reassignment began"
             from_to += f", once {listed(now.adding_replicas, 'is')} in sync" if now.adding_replicas else ""
         elif was_moving and aim == was_aim:
-            alike, from_to = "a reassignment was completed", f"replicas {bracketed(origin)} -> {bracketed(aim)}"
+            alike, from_to = "a reassignment was completed", f"replicas from {in_order(origin)} to {in_order(aim)}"
         else:
             alike = "a reassignment was cancelled" if was_moving and aim == origin else "a reassignment began and ended"
         event = self._event(_due(now), _due(before), now)

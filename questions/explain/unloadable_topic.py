@@ -13,7 +13,7 @@ from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode
 from questions.explain.causes import last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Picture
-from wording.sentences import bracketed
+from wording.facts import replicas_in_words
 
 _TOPICS: Final = "/brokers/topics"
 _ENTRIES: Final = "/admin/delete_topics"
@@ -57,7 +57,7 @@ def _statements(picture: Picture, name: str) -> Iterator[Statement]:
     states = dict(sorted(_states(picture, name)))
     for number, state in states.items():
         leader = "none" if state.leader == NO_LEADER else f"broker {state.leader}"
-        yield Statement(f"partition {number}", f"leader {leader}, in sync {bracketed(state.isr)}")
+        yield Statement(f"partition {number}", f"leader {leader}, {replicas_in_words(state.isr)}")
     topic = picture.topic(name)
     if topic is not None:
         assignment = {number: partition.replicas for number, partition in sorted(topic.partitions.items())}

@@ -21,6 +21,7 @@ from controller.view.health import is_without_session, never_registered
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
 from questions.picture import Picture
+from wording.facts import replicas_in_words
 from wording.sentences import bracketed, counted, listed
 
 _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
@@ -193,7 +194,7 @@ def leaders_out_of_sync(cluster: Linted) -> Iterator[str]:
 
     for name, partition in _partitions(cluster, is_outside):
         assert partition.zk_state is not None, "a partition without a state has no leader"
-        yield f"{name} (leader {partition.zk_state.leader}, in sync {bracketed(partition.zk_state.isr)})"
+        yield f"{name} (leader {partition.zk_state.leader}, {replicas_in_words(partition.zk_state.isr)})"
 
 
 def lonely_leaders(cluster: Linted) -> Iterator[str]:

@@ -52,7 +52,7 @@ def test_a_fold_names_all_subjects(says, wanted):
 
 def test_equal_changes_of_a_fold_are_one():
     says = "leader {} changed its ISR"
-    joined, own = "broker 2 joined the ISR", "broker 2 joined the ISR: in sync [1] -> [1,2] of [1,2]"
+    joined, own = "broker 2 joined the ISR", "broker 2 joined the ISR (in sync: 1 and 2)"
     events = [
         event(says.format(1), 0, change("2 partitions", joined, 0, "a-0", "a-1")),
         event(says.format(3), 20, change("2 partitions", joined, 40, "b-0", "b-1"), change("c-0", own, 20, "c-0")),

@@ -43,7 +43,7 @@ FOUND = {
         {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": [], "rack": "a", "persistent": True}},
         "/brokers/ids/4",
     ),
-    "leader-out-of-sync": (state("t", 0, 1, [2]), "t-0 (leader 1, in sync [2])"),
+    "leader-out-of-sync": (state("t", 0, 1, [2]), "t-0 (leader 1, in sync: 2)"),
     "endpoint-of-two-brokers": (
         {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": ["SSL://b1:9092"], "rack": "a"}},
         "b1:9092 (brokers 1 and 4)",

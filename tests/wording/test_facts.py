@@ -46,5 +46,6 @@ def test_brokers_that_must_stay_up_have_a_reason():
 def test_replicas_are_told_by_their_numbers_and_a_headline_has_no_zxid():
     assert replicas_in_words((3, 2), (1, 2, 3)) == "in sync: 2 and 3, out of sync: 1"
     assert replicas_in_words((1,), (1,)) == "in sync: 1"
+    assert replicas_in_words((3, 1)) == "in sync: 1 and 3"
     assert replicas_in_words((), (2,)) == "in sync: none, out of sync: 2"
     assert without_zxid("broker 1 crashed at zxid 0x340, and broker 2 left") == "broker 1 crashed, and broker 2 left"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.sentences import all_of, bracketed, counted, in_brackets, joined, listed, one_of, verb
+from wording.sentences import all_of, bracketed, counted, in_brackets, in_order, joined, listed, one_of, verb
 
 
 @pytest.mark.parametrize(
@@ -90,3 +90,4 @@ def test_examples_are_two_of_all(examples, count, words):
 
 def test_zookeepers_lists_keep_their_order():
     assert (bracketed(()), bracketed((2, 1))) == ("[]", "[2,1]")
+    assert (in_order(()), in_order((3, 1, 2))) == ("none", "3, 1 and 2")
