@@ -73,14 +73,17 @@ def _when(picture: Picture, preferred: BrokerId) -> str:
     elector = f"Controller {header.controller}" if header.acting else "No controller is active. The next one"
     interval = f"{settings.leader_imbalance_check_interval_seconds} s"
     most = settings.leader_imbalance_per_broker_percentage
+    reassigned = "" if header.profile.rebalances_while_reassigning else " while no partition is being reassigned"
+    moves = f"{elector} moves it back within {interval}{reassigned}"
+    if not picture.has_all_topics:
+        return f"{moves}, if more than {most} % of the partitions that prefer broker {preferred} have another leader"
     led, preferring = _led_by_others(picture.context, preferred)
     of_all = f"{led} of {counted(preferring, 'partition')} that {verb(preferring, 'prefers')} broker {preferred}"
     others = f"{of_all} {verb(led, 'has')} another leader"
     if led * 100 <= preferring * most:
         advice = ELECT_PREFERRED.met.says(header.profile.release).removesuffix(".")
         return f"{elector} does not move it back, because {others}, not more than {most} %. {advice}"
-    reassigned = "" if header.profile.rebalances_while_reassigning else " while no partition is being reassigned"
-    return f"{elector} moves it back within {interval}{reassigned}, because {others}, more than {most} %"
+    return f"{moves}, because {others}, more than {most} %"
 
 
 def _led_by_others(context: Context, preferred: BrokerId) -> tuple[int, int]:

@@ -69,12 +69,12 @@ def test_one_look_tells_when_the_preferred_replica_leads_again(leader, isr, regi
     assert said is None if wanted is None else said is not None and wanted in said.says
 
 
-def preferring(away: int, release: str = "3.6") -> Picture:
+def preferring(away: int, release: str = "3.6", *, has_all_topics: bool = True) -> Picture:
     """Return a look at 20 partitions that prefer broker 1 and one that does not. Broker 2 leads `away` of the 20."""
     led_by_2 = {path: value for at in range(away) for path, value in state("a", at, 2, [2, 1]).items()}
     others = {**topic("b", [1, 2], *[[1, 2]] * 9), **topic("c", [3, 1])}
     znodes = {**brokers(1, 2, 3), **controller(3), **topic("a", *[[1, 2]] * 10), **others, **led_by_2}
-    return look(znodes, release=release)
+    return look(znodes, release=release, has_all_topics=has_all_topics)
 
 
 @pytest.mark.parametrize(
@@ -96,6 +96,12 @@ def test_the_controller_moves_a_leader_back_only_above_the_share(away, release, 
     assert said is not None
     assert wanted in said.says
     assert said.certainty is Certainty.ASSUMED, "the brokers' settings are not observed"
+
+
+def test_a_read_of_one_topic_does_not_count_the_partitions_of_others():
+    said = preferred(preferring(2, has_all_topics=False))
+    assert said is not None
+    assert said.says.endswith("if more than 10 % of the partitions that prefer broker 1 have another leader")
 
 
 def test_deleted_topics_do_not_count_for_the_share():
