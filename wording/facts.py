@@ -7,7 +7,7 @@ from collections.abc import Collection
 from enum import Enum
 from typing import Final
 
-from wording.sentences import counted, in_order, joined, listed, verb
+from wording.sentences import counted, joined, listed, verb
 
 _ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
 
@@ -67,9 +67,9 @@ def replicas_in_words(isr: Collection[int], replicas: Collection[int] = ()) -> s
 
     As in "in sync: 2 and 3, out of sync: 1".
     """
-    behind = joined(list(map(str, sorted(set(replicas).difference(isr)))))
-    said = f"in sync: {in_order(sorted(isr))}"
-    return f"{said}, out of sync: {behind}" if behind else said
+    said = f"in sync: {joined(list(map(str, sorted(isr)))) or 'none'}"
+    behind = set(replicas).difference(isr)
+    return f"{said}, out of sync: {joined(list(map(str, sorted(behind))))}" if behind else said
 
 
 def without_zxid(event: str) -> str:

@@ -182,7 +182,7 @@ class Resources:
         """Explain the partition."""
         topic, number = named(request, "topic"), named(request, "partition")
         tp = TopicPartition(topic, PartitionId(int(number))) if NUMBER.fullmatch(number) else None
-        then, at_ms = self._then(request, None)
+        then, at_ms = self._then(request, {topic})
         answer = None if tp is None else partition_answer(then, tp, self._clusters.present(then, at_ms))
         similar = lambda: [] if tp is None else similar_partitions(self._memory, then.cluster, tp)  # noqa: E731
         return found(answer, f"{_there_is(at_ms)} no partition {topic}-{number}.", similar)

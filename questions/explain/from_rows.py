@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -44,7 +44,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
 
 
 def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Present | None) -> Explanation | None:
-    """Return the explanation of the partition, if it exists. The snapshot has all topics."""
+    """Return the explanation of the partition, if it exists. The snapshot has its topic."""
     topic = found.topics.get(tp.topic)
     row = None if topic is None else topic.partitions.get(tp.partition)
     if topic is None or row is None:
@@ -54,12 +54,9 @@ def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Presen
     needed = {tp.partition: row} if not strangers else _hosted(topic.partitions, strangers)
     name = str(tp)
     about = [alert for alert in found.open_alerts if name in alert.examples]
-    preferred = row.replicas[:1]
-    may_move_back = row.leader not in preferred and not set(preferred).isdisjoint(row.isr)
-    alike = _preferring(found.topics, preferred) if may_move_back else {}  # the controller counts these
-    rows = {**(alike[tp.topic].partitions if tp.topic in alike else {}), **needed}
-    part = replace(found, topics={**alike, tp.topic: TopicRows(topic.row, rows)})
-    return explain_partition(part.picture(_shown(found, about), present, counted=bool(strangers)), tp)
+    part = replace(found, topics={tp.topic: TopicRows(topic.row, needed)})
+    shown = _shown(found, about)
+    return explain_partition(part.picture(shown, present, counted=bool(strangers), has_all_topics=False), tp)
 
 
 def topic_answer(
@@ -109,16 +106,6 @@ def controller_answer(found: ClusterSnapshot, present: Present | None) -> Explan
 
 def _hosted(rows: Mapping[PartitionId, PartitionRow], brokers: set[BrokerId]) -> dict[PartitionId, PartitionRow]:
     return {number: row for number, row in rows.items() if not brokers.isdisjoint(row.replicas)}
-
-
-def _preferring(topics: Mapping[str, TopicRows], preferred: Sequence[BrokerId]) -> dict[str, TopicRows]:
-    """Return the partitions with this preferred replica, by topic."""
-    found: dict[str, TopicRows] = {}
-    for name, topic in topics.items():
-        rows = {number: row for number, row in topic.partitions.items() if row.replicas[:1] == preferred}
-        if rows:
-            found[name] = TopicRows(topic.row, rows)
-    return found
 
 
 def _shown(found: ClusterSnapshot, about: Iterable[AlertRow]) -> list[AlertRow]:
