@@ -116,7 +116,6 @@ class ClusterSnapshot:
         *,
         counted: bool = True,
         ranks: TopicRanks = (),
-        has_all_topics: bool = True,
     ) -> Picture:
         """Return the picture with the given open alerts, by default all. The cluster must have gauges.
 
@@ -135,7 +134,6 @@ class ClusterSnapshot:
             as_of_ms=self.gauges.time_ms + self.clock_behind_ms,
             present=present,
             is_replayed=self.is_replayed,
-            has_all_topics=has_all_topics,
         )
 
     def stale_alert(self, heard_ms: int, since_ms: int, silent: str) -> AlertRow:

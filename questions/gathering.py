@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-import msgspec
-
 from controller.contract.alert_kinds.kinds import SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.forwarder_status import REPLAYED
@@ -82,8 +80,7 @@ class Gathering:
         self._take_rows(outcome.effects)
         if not has_all_topics:
             self._alerts = {id_: row for id_, row in self._alerts.items() if row.alert in _OF_TOPICS}
-        seen = self._picture(Origin.LOOK, written_ms, forbidden)
-        return msgspec.structs.replace(seen, has_all_topics=has_all_topics)
+        return self._picture(Origin.LOOK, written_ms, forbidden)
 
     def _note(self, record: Record) -> None:
         self._as_of_ms = record.observed_ms

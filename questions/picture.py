@@ -69,7 +69,6 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     is_replayed: bool = False  # the picture is a past that `kontrast replay` published
     lacking: tuple[str, ...] = ()  # outputs that lost rows of the cluster, which the job has not written again
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
-    has_all_topics: bool = True  # otherwise it has only what the question about one partition needs
     clients: Clients = NO_CLIENTS  # as brokers last described them
 
     @property

@@ -55,8 +55,7 @@ def partition_answer(found: ClusterSnapshot, tp: TopicPartition, present: Presen
     name = str(tp)
     about = [alert for alert in found.open_alerts if name in alert.examples]
     part = replace(found, topics={tp.topic: TopicRows(topic.row, needed)})
-    shown = _shown(found, about)
-    return explain_partition(part.picture(shown, present, counted=bool(strangers), has_all_topics=False), tp)
+    return explain_partition(part.picture(_shown(found, about), present, counted=bool(strangers)), tp)
 
 
 def topic_answer(

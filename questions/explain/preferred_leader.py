@@ -7,12 +7,10 @@ from collections.abc import Iterable
 from controller.contract.effect_rows import WITHDRAWN, Transition
 from controller.contract.ids import BrokerId
 from controller.contract.leader_and_isr import LeaderAndIsr
-from controller.contract.remedies.partitions import ELECT_PREFERRED
 from controller.contract.row import NOT_KNOWN_MS
-from controller.view.types import Context, Partition
+from controller.view.types import Partition
 from questions.explain.explanation import Certainty, Statement
 from questions.picture import Picture
-from wording.sentences import counted, verb
 from wording.times import near
 
 _LIVE, _DEAD = "live", "dead"
@@ -73,32 +71,9 @@ def _when(picture: Picture, preferred: BrokerId) -> str:
     elector = f"Controller {header.controller}" if header.acting else "No controller is active. The next one"
     interval = f"{settings.leader_imbalance_check_interval_seconds} s"
     most = settings.leader_imbalance_per_broker_percentage
-    reassigned = "" if header.profile.rebalances_while_reassigning else " while no partition is being reassigned"
-    moves = f"{elector} moves it back within {interval}{reassigned}"
-    if not picture.has_all_topics:
-        return f"{moves}, if more than {most} % of the partitions that prefer broker {preferred} have another leader"
-    led, preferring = _led_by_others(picture.context, preferred)
-    of_all = f"{led} of {counted(preferring, 'partition')} that {verb(preferring, 'prefers')} broker {preferred}"
-    others = f"{of_all} {verb(led, 'has')} another leader"
-    if led * 100 <= preferring * most:
-        advice = ELECT_PREFERRED.met.says(header.profile.release).removesuffix(".")
-        return f"{elector} does not move it back, because {others}, not more than {most} %. {advice}"
-    return f"{moves}, because {others}, more than {most} %"
-
-
-def _led_by_others(context: Context, preferred: BrokerId) -> tuple[int, int]:
-    """Return how many partitions that prefer the broker have another leader, and how many prefer it.
-
-    Counted as the controller's check counts them. The gauge of the imbalance judges added replicas differently.
-    """
-    values = [
-        partition.zk_state
-        for _, topic in context.topics
-        if not topic.queued_for_deletion
-        for partition in topic.partitions.values()
-        if partition.replicas[:1] == (preferred,)
-    ]
-    return sum(value is not None and value.leader != preferred for value in values), len(values)
+    reassigned = "" if header.profile.rebalances_while_reassigning else ", while no partition is being reassigned"
+    others = f"more than {most} % of the partitions that prefer broker {preferred} have another leader"
+    return f"{elector} moves it back within {interval}{reassigned}, if {others}"
 
 
 def _at(ms: int, picture: Picture) -> str:

@@ -71,13 +71,7 @@ def owner(path: str, content: object) -> int:
     return 1 + int(path.rpartition("/")[2]) if path.startswith("/brokers/ids/") and not is_persistent else 0
 
 
-def look(
-    znodes: Mapping[str, object],
-    ages_ms: Mapping[str, int] | None = None,
-    release: str = "3.6",
-    *,
-    has_all_topics: bool = True,
-) -> Picture:
+def look(znodes: Mapping[str, object], ages_ms: Mapping[str, int] | None = None, release: str = "3.6") -> Picture:
     """Return the picture from one read of these znodes. Each was written an hour ago, unless `ages_ms` has its age."""
     now_ms = time.time_ns() // 1_000_000
     values = {}
@@ -89,4 +83,4 @@ def look(
     read = CompleteRead(values)
     major, minor = map(int, release.split("."))
     gathering = Gathering(new_context("shop", profile=profile_of((major, minor)), chunk_count=8))
-    return gathering.look(read.records("shop"), read.written_ms, has_all_topics=has_all_topics)
+    return gathering.look(read.records("shop"), read.written_ms)

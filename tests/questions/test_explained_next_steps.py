@@ -9,10 +9,8 @@ from controller.restore.stored_context import new_context
 from questions.explain.broker import explain_broker
 from questions.explain.causes import about_partition
 from questions.explain.explanation import Certainty, Statement
-from questions.explain.from_rows import partition_answer
 from questions.explain.partition import explain_partition
 from questions.gathering import Gathering
-from questions.memory import Memory
 from questions.picture import Picture
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS, history
@@ -45,7 +43,7 @@ def test_the_past_tells_why_another_replica_leads_and_the_settings_when_that_end
     assert said is not None
     assert said.says == (
         "broker 2 is not the leader, because it was away from 18:43:11Z to 18:43:12Z. Controller 4 moves it back "
-        "within 300 s, because 2 of 3 partitions that prefer broker 2 have another leader, more than 10 %"
+        "within 300 s, if more than 10 % of the partitions that prefer broker 2 have another leader"
     )
     assert said.certainty is Certainty.ASSUMED
 
@@ -60,68 +58,13 @@ def test_the_past_tells_why_another_replica_leads_and_the_settings_when_that_end
             2,
             [2, 1],
             (1, 2, 3),
-            "within 300 s, because 1 of 1 partition that prefers broker 1 has another leader, more than 10 %",
+            "within 300 s, if more than 10 % of the partitions that prefer broker 1 have",
         ),
     ],
 )
 def test_one_look_tells_when_the_preferred_replica_leads_again(leader, isr, registered, wanted):
     said = preferred(led_by(leader, isr, registered=registered))
     assert said is None if wanted is None else said is not None and wanted in said.says
-
-
-def preferring(away: int, release: str = "3.6", *, has_all_topics: bool = True) -> Picture:
-    """Return a look at 20 partitions that prefer broker 1 and one that does not. Broker 2 leads `away` of the 20."""
-    led_by_2 = {path: value for at in range(away) for path, value in state("a", at, 2, [2, 1]).items()}
-    others = {**topic("b", [1, 2], *[[1, 2]] * 9), **topic("c", [3, 1])}
-    znodes = {**brokers(1, 2, 3), **controller(3), **topic("a", *[[1, 2]] * 10), **others, **led_by_2}
-    return look(znodes, release=release, has_all_topics=has_all_topics)
-
-
-@pytest.mark.parametrize(
-    ("away", "release", "wanted"),
-    [
-        (
-            2,
-            "3.6",
-            "Controller 3 does not move it back, because 2 of 20 partitions that prefer broker 1 have another leader, "
-            "not more than 10 %. Run a preferred election (kafka-leader-election.sh)",
-        ),
-        (2, "2.3", "not more than 10 %. Run a preferred election (kafka-preferred-replica-election.sh)"),
-        (3, "3.6", "moves it back within 300 s, because 3 of 20 partitions that prefer broker 1 have another leader"),
-        (3, "3.3", "within 300 s while no partition is being reassigned, because 3 of 20 partitions"),
-    ],
-)
-def test_the_controller_moves_a_leader_back_only_above_the_share(away, release, wanted):
-    said = preferred(preferring(away, release))
-    assert said is not None
-    assert wanted in said.says
-    assert said.certainty is Certainty.ASSUMED, "the brokers' settings are not observed"
-
-
-def test_a_read_of_one_topic_does_not_count_the_partitions_of_others():
-    said = preferred(preferring(2, has_all_topics=False))
-    assert said is not None
-    assert said.says.endswith("if more than 10 % of the partitions that prefer broker 1 have another leader")
-
-
-def test_deleted_topics_do_not_count_for_the_share():
-    deleting = {"/admin/delete_topics/b": None}
-    znodes = {**brokers(1, 2), **controller(2), **topic("a", [1, 2], [1, 2]), **state("a", 0, 2, [2, 1])}
-    said = preferred(look({**znodes, **topic("b", *[[1, 2]] * 20), **deleting}))
-    assert said is not None
-    assert "because 1 of 2 partitions that prefer broker 1 has another leader" in said.says
-
-
-def test_the_page_reads_one_topic_and_so_counts_nothing(rows):
-    named = [rows.partition(name, number) for name in ("a", "b") for number in range(10)]
-    memory = Memory()
-    for row in (rows.broker(1), rows.broker(2), *named, rows.partition("a", 0, leader=2), rows.gauges()):
-        memory.apply(row)
-    found = memory.cluster("north", None, None)
-    assert found is not None
-    answer = partition_answer(found, TopicPartition("a", PartitionId(0)), None)
-    assert answer is not None
-    assert any("if more than 10 % of the partitions that prefer broker 1" in each.says for each in answer.statements)
 
 
 def test_without_the_automatic_rebalance_nothing_moves_by_itself():
