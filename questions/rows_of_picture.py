@@ -38,11 +38,8 @@ def _rows_of_cluster(picture: Picture) -> Iterator[Row]:
     header, stamp = picture.header, _stamp(picture)
     yield gauges_row(header, stamp)
     yield controller_row(header, stamp)
-    departed = header.departures.last
-    for broker in sorted({*header.brokers, *departed}):
-        now = header.brokers.get(broker)
-        gone = departed.get(broker) if now is None else None
-        yield broker_row(broker, now, gone, picture.as_of_ms, stamp)
+    for broker in sorted({*header.brokers, *header.departures.last}):
+        yield broker_row(broker, header, stamp)
     for name, topic in picture.context.topics:
         if topic.exists:
             yield topic_row(name, topic, stamp)

@@ -218,11 +218,8 @@ def forget_departed(tx: Transaction) -> None:
 
 def publish_broker(tx: Transaction, broker: BrokerId, *, forgotten: bool = False) -> None:
     """Publish the broker's row, except during a complete read."""
-    if tx.header.phase is not FOLLOWING:
-        return
-    now, departure = tx.header.brokers.get(broker), tx.header.departures.last.get(broker)
-    gone = departure if now is None else None
-    tx.rows.effects.append(broker_row(broker, now, gone, tx.header.time_ms, tx.rows.stamp(), forgotten=forgotten))
+    if tx.header.phase is FOLLOWING:
+        tx.rows.effects.append(broker_row(broker, tx.header, tx.rows.stamp(), forgotten=forgotten))
 
 
 def _bounced(tx: Transaction, broker: BrokerId, now: Broker) -> None:

@@ -27,7 +27,7 @@ from controller.contract.metadata_rows import (
 )
 from controller.contract.problem import Problem
 from controller.contract.row import Stamp
-from controller.model.brokers import Broker, Departure
+from controller.model.brokers import Broker
 from controller.model.context import Header
 from controller.model.controllership import Ownership
 from controller.model.leadership import LEADER_DURING_DELETE, StateChange, StateEntry, StopEntry
@@ -230,12 +230,12 @@ def _deletion(topic: Topic) -> str | None:
     return DELETION_HELD if topic.ineligible else DELETION_QUEUED
 
 
-def broker_row(  # noqa: PLR0913 (all that it shows)
-    broker: BrokerId, now: Broker | None, gone: Departure | None, time_ms: int, stamp: Stamp, *, forgotten: bool = False
-) -> BrokerRow:
+def broker_row(broker: BrokerId, header: Header, stamp: Stamp, *, forgotten: bool = False) -> BrokerRow:
     """Return the row of the broker as it is now, or with its last known registration if it is away."""
+    now = header.brokers.get(broker)
+    gone = header.departures.last.get(broker) if now is None else None
     shown = now or (gone.was if gone is not None else None) or _NEVER_SEEN
-    since_ms = now.since_ms if now is not None else gone.time_ms if gone is not None else time_ms
+    since_ms = now.since_ms if now is not None else gone.time_ms if gone is not None else header.time_ms
     return BrokerRow(
         *stamp,
         broker=broker,

@@ -82,10 +82,14 @@ def drawn_map(drawn: Drawn, frame: Frame) -> Markup:
     return Markup(f"{begin}{drawing.symbols()}{body}</svg>")
 
 
-def picture_of(overview: Overview, as_of_ms: int) -> str | None:
-    """Return the map of the overview as a picture below its event and its effect, None if the overview has no map."""
-    if overview.map is None:
+def picture_of(overview: Overview, at_ms: int | None = None) -> str | None:
+    """Return the map of the overview as a picture below its event and its effect, None if the overview has no map.
+
+    `at_ms` is the shown moment, None for the present.
+    """
+    if overview.map is None or overview.health is None:
         return None
+    as_of_ms = at_ms or overview.health.as_of_ms
     drawn = Drawn(overview.cluster, overview.map, overview.racks, overview.strip, as_of_ms)
     return alone(drawn, f"{overview.state.event}.", overview.effect)
 

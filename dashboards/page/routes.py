@@ -198,9 +198,7 @@ class LivePage:
     def _picture(self, request: Request) -> Response:
         """Draw the map alone, for a message in a chat."""
         overview = self.resources.overview(request)
-        shown_ms = self.resources.moment(request).at_ms
-        as_of_ms = shown_ms or (now_ms() if overview.health is None else overview.health.as_of_ms)
-        picture = picture_of(overview, as_of_ms)
+        picture = picture_of(overview, self.resources.moment(request).at_ms)
         if picture is None:
             raise HTTPException(503, f"Cluster {overview.cluster}: {overview.unknown or 'no counts are kept'}.")
         return _response(picture.encode("utf-8", "replace"), "image/svg+xml")

@@ -17,7 +17,7 @@ class PartitionChange(NamedTuple):
     """A change between two rows of a partition."""
 
     alike: str  # the part that several partitions can share: broker 2 left the ISR
-    says: str  # the rest: in sync: 3 and 4, out of sync: 2
+    says: str  # the rest, which names the replicas in sync and the others
     why: str  # the event in Kafka's words
     by: Transition | None = None  # a transition of the event, if the controller made the change
     is_due: bool = False  # the controller has not written it

@@ -39,9 +39,6 @@ class _JournalOffset(msgspec.Struct):
 _JOURNAL_OFFSET = JsonDecoder(_JournalOffset)
 
 
-_Forced = dict[str, tuple[int, int, int]]
-
-
 class CheckpointFiles:
     """Files below a checkpoint's directory, with a memory of those that are on disk in their current form.
 
@@ -52,7 +49,7 @@ class CheckpointFiles:
 
     def __init__(self, directory: Place) -> None:
         self._directory = directory
-        self._forced: _Forced = {}
+        self._forced: dict[str, tuple[int, int, int]] = {}
 
     def force(self) -> None:
         """Force all files to disk. Raise StreamError.

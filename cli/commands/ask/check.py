@@ -122,7 +122,7 @@ def _write_map(file: Path, picture: Picture, flags: Mapping[str, Any]) -> None:
     from questions.overview.overview import overview_of
 
     settings = read_settings(flags["config_file"], os.environ)
-    drawn = picture_of(overview_of(picture, Presentation(teams=settings.teams)), picture.as_of_ms)
+    drawn = picture_of(overview_of(picture, Presentation(teams=settings.teams)))
     if drawn is None:
         raise NotFoundError(f"cluster {picture.header.cluster} has no map, because no complete read of it has arrived")
     write_file(file, drawn, "--map")
