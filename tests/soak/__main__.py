@@ -62,6 +62,7 @@ class Soak:
         self._short = short
         self._violations: list[str] = []
         self._rounds = self._equal = 0
+        self._lives_are_long = False
 
     def run(self) -> list[str]:
         """Start, act and measure until the time is over, and end. Return the violations."""
@@ -75,7 +76,7 @@ class Soak:
             for visitor in visitors:
                 ending.callback(visitor.close)
             operations = Operations(self._options.seed, self._clusters, kontrast, self._steps)
-            meter = Meter(kontrast, self._out / "samples.jsonl")
+            meter = ending.enter_context(Meter(kontrast, self._out / "samples.jsonl"))
             truth = Truth(kontrast)
             while self._at() < self._seconds:
                 self._round(operations, meter, truth, visitors)
@@ -87,8 +88,9 @@ class Soak:
         return self._violations
 
     def _round(self, operations: Operations, meter: Meter, truth: Truth, visitors: list[Visitor]) -> None:
-        if self._at() > _RESTARTS_SHARE * self._seconds:
+        if not self._lives_are_long and self._at() > _RESTARTS_SHARE * self._seconds:
             operations.let_live()
+            self._lives_are_long = True
         operations.run(_ACT_SECONDS)
         operations.settle()
         operations.watch_processes()

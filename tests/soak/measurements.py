@@ -8,9 +8,11 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import threading
 import time
+from collections import deque
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -27,6 +29,10 @@ _SHIFTS: Mapping[str, int] = {"k": 10, "m": 20, "g": 30}
 HEAP_TAKEN = "heap_taken_permille"
 _JCMD_SECONDS = 60
 _COLLECTIONS = 4
+# Spark removes files of its checkpoint once a minute, so their number swings between 220 and 690, while a leak of one
+# file a batch adds 2,600 an hour. The fewest within two minutes, which hold a cleaning, show only the leak.
+_CLEANED_SECONDS = 120.0
+_COUNTED_EACH_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +49,46 @@ class Sample:
         return json.dumps(asdict(self))
 
 
-class Meter:
-    """Reads all subjects at once, and keeps the samples in a file as well."""
+class FewestFiles:
+    """Counts of a directory's files within the last two minutes, one each second."""
+
+    def __init__(self) -> None:
+        self._counts = deque[tuple[int, int]](maxlen=round(_CLEANED_SECONDS / _COUNTED_EACH_SECONDS))
+
+    def note(self, count: int, size_bytes: int) -> None:
+        """Note the count of this second."""
+        self._counts.append((count, size_bytes))
+
+    def fewest(self) -> tuple[int, int]:
+        """Return the fewest files, and their bytes."""
+        return min(self._counts, default=(0, 0))
+
+
+class Meter(AbstractContextManager["Meter"]):
+    """Reads all subjects at once, and keeps the samples in a file as well. A thread counts files that are cleaned."""
 
     def __init__(self, kontrast: Kontrast, file: Path) -> None:
         self._kontrast = kontrast
         self._file = file
         self._began = time.monotonic()
         self.samples: list[Sample] = []
+        self._cleaned = {name: kontrast.temporary_directory(name) for name in PARTS} | {STORES: kontrast.checkpoint}
+        self._counts = {name: FewestFiles() for name in self._cleaned}
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._count, name="meter", daemon=True)
+
+    def __enter__(self) -> Meter:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _count(self) -> None:
+        while not self._ended.wait(_COUNTED_EACH_SECONDS):
+            for name, directory in self._cleaned.items():
+                self._counts[name].note(*_files(directory))
 
     def take(self, *, collected: bool) -> list[Sample]:
         """Take a sample of each subject now. `collected` collects Java's heap and measures it first."""
@@ -83,12 +121,12 @@ class Meter:
                 yield Sample(at, WORKERS, _life(java), {**total, "processes": len(readings)})
 
     def _temporary_files(self, name: str) -> Mapping[str, int]:
-        count, size = _files(self._kontrast.temporary_directory(name))
+        count, size = self._counts[name].fewest()
         return {"temporary_files": count, "temporary_bytes": size}
 
     def _stores(self, at: float) -> Sample:
         values: dict[str, int] = {}
-        values["checkpoint_files"], values["checkpoint_bytes"] = _files(self._kontrast.checkpoint)
+        values["checkpoint_files"], values["checkpoint_bytes"] = self._counts[STORES].fewest()
         if self._kontrast.outputs.is_dir():
             for output in sorted(self._kontrast.outputs.iterdir()):
                 _, values[f"journal_{output.name}_bytes"] = _files(output)

@@ -58,7 +58,12 @@ class Operations(Actions):
         self._weights |= dict.fromkeys((partial(self.pause_watch, name) for name in WATCHERS), _RESTART_WEIGHT)
 
     def let_live(self) -> None:
-        """Restart only the second watcher from now on, so that the other processes live long."""
+        """Restart only the second watcher from now on, so that the other processes live long.
+
+        Each topic of the made-up cluster changes once first. Else the job's workers would load chunks of it until the
+        end, more and more of its partitions would be under-replicated, and both would look like a leak.
+        """
+        self._synthetic.change_every_topic()
         for name, restart in self._restarts.items():
             self._weights[restart] = _WATCH_WEIGHT if name == WATCHERS[1] else 0
 

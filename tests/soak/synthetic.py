@@ -37,9 +37,16 @@ class Synthetic:
         """Return the actions."""
         return (self.change_isrs, self.create_topic, self.delete_topic)
 
+    def change_every_topic(self) -> None:
+        """Change the ISRs of each topic once, after which the share of under-replicated partitions stays the same."""
+        for topic in self._client.get_children("/brokers/topics"):
+            self._change_isrs_of(topic)
+
     def change_isrs(self) -> None:
         """Let the leaders of a topic take replicas out of their ISRs, or in again."""
-        topic = self._random.choice(self._client.get_children("/brokers/topics"))
+        self._change_isrs_of(self._random.choice(self._client.get_children("/brokers/topics")))
+
+    def _change_isrs_of(self, topic: str) -> None:
         path = f"/brokers/topics/{topic}"
         replicas = json.loads(self._client.get(path)[0])["partitions"]
         partitions = self._random.sample(sorted(replicas), min(len(replicas), _MOST_PARTITIONS))

@@ -34,7 +34,7 @@ class Threshold:
 _MEMORY = Threshold(0.05, 4 * _MEGABYTE)
 # Connections, workers and files come and go, so the open ones differ by a handful from minute to minute.
 _COUNT = Threshold(0.05, 5)
-# A cleaning may come before or after a batch or two, each of which has a dozen files.
+# A cleaning keeps the files of a batch or two more or fewer, each of which has a dozen.
 _FILES = Threshold(0.05, 40)
 JUDGED: Mapping[str, Threshold] = {
     "rss_bytes": _MEMORY,
@@ -48,11 +48,6 @@ JUDGED: Mapping[str, Threshold] = {
     "checkpoint_bytes": _MEMORY,
 }
 
-
-# Spark removes files of its checkpoint once a minute, so their number swings between 220 and 690, while a leak of one
-# file a batch adds 2,600 an hour. The number just after each cleaning shows only the leak.
-_CLEANED = frozenset({"temporary_files", "temporary_bytes", "checkpoint_files", "checkpoint_bytes"})
-_FEWEST_CLEANINGS = 4
 
 # Java takes its heap from the system bit by bit, and returns nothing. Until the heap is full, memory grows without a
 # leak. The Serial collector leaves a tenth of the heap's young part empty.
@@ -133,18 +128,7 @@ def _full_from(life: Sequence[Sample]) -> float | None:
     return full if full is not None and full <= half else None
 
 
-def _after_cleanings(points: Sequence[tuple[float, int]]) -> Sequence[tuple[float, int]]:
-    """Return the points just after each cleaning, if there are enough whole cycles, else all points."""
-    found = [
-        point
-        for before, point, after in zip(points, points[1:], points[2:], strict=False)
-        if before[1] > point[1] <= after[1]
-    ]
-    return found if len(found) >= _FEWEST_CLEANINGS else points
-
-
-def _judged(subject: str, reading: str, all_points: Sequence[tuple[float, int]], *, may_grow: bool) -> Judged:
-    points = _after_cleanings(all_points) if reading in _CLEANED else all_points
+def _judged(subject: str, reading: str, points: Sequence[tuple[float, int]], *, may_grow: bool) -> Judged:
     slope = _slope(points)
     levels = [value - slope * at for at, value in points]
     middle = statistics.median(levels)
@@ -160,8 +144,8 @@ def _judged(subject: str, reading: str, all_points: Sequence[tuple[float, int]],
         first=first,
         last=middle + slope * end,
         an_hour=slope * 3600,
-        lowest=min(value for _, value in all_points),
-        highest=max(value for _, value in all_points),
+        lowest=min(value for _, value in points),
+        highest=max(value for _, value in points),
         allowed=None if threshold is None else max(threshold.share * first, threshold.number, swing),
     )
 
