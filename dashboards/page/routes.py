@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import anyio
 import msgspec
+from prometheus_client.exposition import gzip_accepted
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
@@ -25,7 +27,7 @@ from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.known_clusters import ClientsOf, KnownClusters, now_ms
 from dashboards.page.leases import Leases
-from dashboards.page.newest_pages import NewestPages, PageState
+from dashboards.page.newest_pages import NewestPages, PageState, RenderedPage
 from dashboards.page.request_parts import named
 from dashboards.page.resources import Answer, Moment, Resources
 from dashboards.page.restarts import Restarts
@@ -81,6 +83,7 @@ class LivePage:
         self.resources = Resources(memory, clusters, transitions, leases, config, quorum)
         self._restarts = Restarts(clusters, leases, config)
         self._newest_pages = NewestPages()
+        self._awaited: dict[str | None, asyncio.Task[None]] = {}
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
     def routes(self) -> list[BaseRoute]:
@@ -141,18 +144,15 @@ class LivePage:
 
             try:
                 _refuse_moment(request, resource.path)
-                return _response(self._newest_pages.made(address, state, page), _HTML)
+                return _page(request, self._newest_pages.made(address, state, page))
             except HTTPException as error:
                 return _response(shown("error.html", error.detail), _HTML, error)
 
-        pooled = self._pooled(resource.path, made, self._refusal_page)
-
-        async def endpoint(request: Request) -> Response:
-            # Most viewers get the page that was rendered for another viewer, and need no thread.
+        def kept(request: Request) -> Response | None:
             page = self._newest_pages.kept(*self._state_of_page(request))
-            return await pooled(request) if page is None else _response(page, _HTML)
+            return None if page is None else _page(request, page)
 
-        return endpoint
+        return self._pooled(resource.path, made, self._refusal_page, kept)
 
     def _state_of_page(self, request: Request) -> tuple[str, PageState]:
         version = self._version(named(request, "cluster") if "cluster" in request.path_params else None)
@@ -173,6 +173,7 @@ class LivePage:
         path: interface.Path | None,
         made: Callable[[Request], Response],
         refused: Callable[[Request, HTTPException], Response],
+        kept: Callable[[Request], Response | None] = lambda _: None,
     ) -> _Endpoint:
         """Return an endpoint that answers in a pool's thread, or refuses on HTTPException or a full pool."""
         # A what-if needs time and memory, so it has a separate pool, and only one runs at once.
@@ -180,7 +181,7 @@ class LivePage:
 
         async def endpoint(request: Request) -> Response:
             try:
-                return await pool.answer(request, made)
+                return await pool.answer(request, made, kept)
             except HTTPException as error:
                 return refused(request, error)
 
@@ -220,20 +221,32 @@ class LivePage:
     def _version(self, cluster: str | None) -> int:
         return self._memory.version(cluster, *FOLLOWED_OUTPUTS)
 
+    async def _change_of(self, cluster: str | None) -> None:
+        """Wait for a change, in one task for all viewers of the cluster, or until it was quiet for so long."""
+        if cluster not in self._awaited:
+            self._awaited[cluster] = asyncio.create_task(self._look(cluster))
+        await asyncio.shield(self._awaited[cluster])  # a viewer may leave while others wait
+
+    async def _look(self, cluster: str | None) -> None:
+        seen, ends = self._version(cluster), anyio.current_time() + _QUIET_SECONDS
+        while seen == self._version(cluster) and not self._stop.is_set() and anyio.current_time() < ends:
+            await anyio.sleep(_LOOK_SECONDS)
+        del self._awaited[cluster]
+
     async def _changes(self, request: Request) -> Response:
         """Stream a server-sent event for each change of the shown state."""
         cluster = request.query_params.get("cluster")
         seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
 
         async def events(known: str) -> AsyncIterator[str]:
-            began = said = anyio.current_time()
+            ends = anyio.current_time() + _STREAM_SECONDS
             yield "retry: 500\n\n"
-            while not self._stop.is_set() and (now := anyio.current_time()) < began + _STREAM_SECONDS:
-                version = str(self._version(cluster))
-                if version != known or now >= said + _QUIET_SECONDS:
-                    known, said = version, now
-                    yield f"event: changed\nid: {version}\ndata: {version}\n\n"
-                await anyio.sleep(_LOOK_SECONDS)
+            while not self._stop.is_set() and anyio.current_time() < ends:
+                if str(self._version(cluster)) == known:
+                    await self._change_of(cluster)
+                known = str(self._version(cluster))
+                yield f"event: changed\nid: {known}\ndata: {known}\n\n"
+                await anyio.sleep(_LOOK_SECONDS)  # so that a long backlog is not an event for each row
 
         return StreamingResponse(events(seen), headers=_HEADERS, media_type="text/event-stream")
 
@@ -241,6 +254,13 @@ class LivePage:
 async def _colours(_: Request) -> Response:
     """Return the colours of pages and of drawn timelines. Written files have them inline."""
     return _response((VARIABLES + STYLE).encode(), "text/css")
+
+
+def _page(request: Request, page: RenderedPage) -> Response:
+    headers = {**_HEADERS, "Vary": "Accept-Encoding"}
+    if gzip_accepted(request.headers.get("accept-encoding", "")):
+        return Response(page.gzipped, 200, {**headers, "Content-Encoding": "gzip"}, _HTML)
+    return Response(page.plain, 200, headers, _HTML)
 
 
 def _response(body: bytes, media_type: str, refused: HTTPException | None = None) -> Response:

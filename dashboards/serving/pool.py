@@ -27,8 +27,18 @@ class Pool:
         self._free = Semaphore(threads)
         self._threads = CapacityLimiter(math.inf)  # without a limit, because `_free` limits the threads
 
-    async def answer(self, request: Request, make: Callable[[Request], Response]) -> Response:
-        """Make the answer in a thread, unless the client has left. Raise HTTPException 503 if none is free in time."""
+    async def answer(
+        self,
+        request: Request,
+        make: Callable[[Request], Response],
+        at_hand: Callable[[Request], Response | None] = lambda _: None,
+    ) -> Response:
+        """Make the answer in a thread, unless the client has left. Raise HTTPException 503 if none is free in time.
+
+        An answer that is `at_hand` needs no thread. While others waited for one, it may have been made.
+        """
+        if (answer := at_hand(request)) is not None:
+            return answer
         try:
             with anyio.fail_after(WAIT_SECONDS):
                 await self._free.acquire()
@@ -37,6 +47,6 @@ class Pool:
         try:
             if await request.is_disconnected():
                 return Response()  # no client is left to read it
-            return await to_thread.run_sync(make, request, limiter=self._threads)
+            return at_hand(request) or await to_thread.run_sync(make, request, limiter=self._threads)
         finally:
             self._free.release()

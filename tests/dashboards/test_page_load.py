@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import threading
 import time
 from contextlib import ExitStack
@@ -9,8 +10,10 @@ from contextlib import ExitStack
 import pytest
 
 from dashboards.exporter.config import ServeConfig
+from dashboards.page import routes
 from dashboards.page.interface import API
 from dashboards.page.known_clusters import KnownClusters
+from dashboards.page.newest_pages import NewestPages
 from dashboards.serving import pool
 from tests.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
@@ -88,6 +91,23 @@ def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows
         ask_and_leave(running.address, path, 200)
         assert running.get(path)[0] == 200
     assert 1 <= len(played) <= 3  # the first may begin before its client leaves
+
+
+def test_viewers_who_ask_at_once_share_one_rendering_in_the_form_that_each_accepts(exporter, rows, monkeypatch):
+    exporter.write(rows.broker(1), rows.controller(1), rows.gauges())
+    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
+    now_ms, threads, made = routes.now_ms(), [], NewestPages.made
+    monkeypatch.setattr(routes, "now_ms", lambda: now_ms)  # a page is kept for a second
+    monkeypatch.setattr(NewestPages, "made", lambda *asked: (threads.append(1), time.sleep(0.5), made(*asked))[2])
+    with at_once(exporter.address, "/clusters/north", 40) as (busy, statuses):
+        eventually(lambda: not busy())
+    assert statuses == [200] * 40
+    assert len(threads) <= 2  # one for each thread of the pool
+    plain, compressed = (
+        exporter.get("/clusters/north", **{"Accept-Encoding": accepted}) for accepted in ("identity", "gzip")
+    )
+    assert compressed[1]["content-encoding"] == "gzip"
+    assert gzip.decompress(compressed[2]) == plain[2]
 
 
 @pytest.mark.parametrize(("prefix", "media_type"), [("", "text/html; charset=utf-8"), (API, "application/json")])
