@@ -47,6 +47,7 @@ class Pool:
         try:
             if await request.is_disconnected():
                 return Response()  # no client is left to read it
-            return at_hand(request) or await to_thread.run_sync(make, request, limiter=self._threads)
+            answer = at_hand(request)
+            return await to_thread.run_sync(make, request, limiter=self._threads) if answer is None else answer
         finally:
             self._free.release()
