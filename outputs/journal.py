@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from transport.journal import (
     JournalError,
     NewerJournalError,
     OffsetGoneError,
+    appearance,
     earliest_offset,
     end_offset,
     is_complete,
@@ -33,6 +35,7 @@ class _FollowedJournal:
         self._live_from = end_offset(directory)
         self._offset = earliest_offset(directory)
         self._lacks_beginning = not is_complete(directory)
+        self._read_to_its_end: tuple[object, ...] | None = None  # the journal's appearance then
 
     @property
     def caught_up(self) -> bool:
@@ -42,6 +45,15 @@ class _FollowedJournal:
         return self._identity == identity and self._offset >= offset
 
     def read(self) -> Chunk | None:
+        """Return the next rows, None at the end. Most looks find the journal as it was at its end, and read nothing."""
+        looks = appearance(self._directory)
+        if looks is not None and looks == self._read_to_its_end:
+            return None
+        chunk = self._next_chunk()
+        self._read_to_its_end = looks if chunk is None else None
+        return chunk
+
+    def _next_chunk(self) -> Chunk | None:
         after_gap, begins_anew = self._lacks_beginning, self._is_another()
         try:
             offset = earliest_offset(self._directory) if begins_anew else self._offset
@@ -134,7 +146,7 @@ class JournalSource:
         self._journals = tuple(_FollowedJournal(self._directory / output, output) for output in self._wanted)
 
     def _look(self) -> None:
-        self._missing = tuple(output for output in self._wanted if not (self._directory / output).exists())
+        self._missing = tuple(output for output in self._wanted if not os.path.exists(f"{self._directory}/{output}"))
 
     def _read(self) -> list[Chunk]:
         chunks: list[Chunk] = []

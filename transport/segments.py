@@ -156,6 +156,20 @@ def all_segments(directory: Path) -> tuple[Segment, ...]:
     return tuple(segments)
 
 
+def appearance(directory: Path) -> tuple[object, ...] | None:
+    """Return what a look without reading shows: it differs after each append, segment, and replacement of the journal.
+
+    Return None if the journal does not exist, or changes at this moment.
+    """
+    try:
+        names = os.listdir(directory)
+        declared = os.stat(f"{directory}/{FORMAT_FILE}")
+        newest = max((name for name in names if name.endswith(".log")), default=FORMAT_FILE)
+        return *names, declared.st_ino, declared.st_mtime_ns, os.stat(f"{directory}/{newest}").st_size
+    except OSError:
+        return None
+
+
 def read_format(directory: Path) -> JournalFormat | None:
     """Return the description of the journal, if it has had a write.
 

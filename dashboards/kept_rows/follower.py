@@ -17,7 +17,7 @@ from dashboards.kept_rows.reading import ReadingCounts
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 from questions.memory import Memory
 
-# A look at four journals took 0.18 ms of a processor, so it costs 0.9 % of a core. It grows with the segments.
+# A look at seven journals without news takes 0.05 ms of a processor, 0.25 % of a core. It grows with the segments.
 _IDLE_SECONDS = 0.02
 _FIRST_RETRY_SECONDS = 0.5
 _LONGEST_RETRY_SECONDS = 10.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 
 from controller.contract.outputs import encode_row
-from outputs import open_outputs
+from outputs import journal, open_outputs
 from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
@@ -13,8 +13,8 @@ WANTED = ("metadata", "alerts", "gauges")
 
 
 def write(directory, *written, **settings):
-    with JournalWriter(directory / written[0].output, batches=True, **settings) as journal:
-        journal.append_batch(journal.last_batch_id + 1, [encode_row(row) for row in written])
+    with JournalWriter(directory / written[0].output, batches=True, **settings) as writer:
+        writer.append_batch(writer.last_batch_id + 1, [encode_row(row) for row in written])
 
 
 def lines(chunks):
@@ -43,6 +43,22 @@ def test_what_was_there_at_the_start_is_given_but_not_as_live(tmp_path, rows):
     assert source.caught_up
     write(tmp_path, rows.gauges())
     assert [chunk.live for chunk in source.poll()] == [True]
+
+
+def test_a_journal_without_news_is_looked_at_and_not_read(tmp_path, rows, monkeypatch):
+    reads, read = [], journal.read_journal
+    monkeypatch.setattr(journal, "read_journal", lambda *asked: (reads.append(1), read(*asked))[1])
+    write(tmp_path, rows.gauges())
+    source = open_outputs(JournalAddress(tmp_path), ("gauges",))
+    while source.poll():
+        pass
+    before = len(reads)
+    assert [source.poll() for _ in range(50)] == [[]] * 50
+    assert len(reads) == before
+    for segment_bytes in (64 * 1024**2, 1):  # one more row in the segment, and a row in a new segment
+        write(tmp_path, rows.gauges(), segment_bytes=segment_bytes)
+        assert len(lines(source.poll())) == 1
+        assert source.poll() == []
 
 
 def test_a_long_backlog_comes_whole_and_in_order_before_the_heartbeats(tmp_path, rows):
