@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from playwright.sync_api import Page
 from controller.contract.alert_row import Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
+from dashboards.page.interface import API
 from questions.clients.teams import read_teams
 from questions.overview.recent import KnownPast, hours_of
 from questions.state import State
@@ -534,6 +536,36 @@ def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, 
     page.get_by_role("button", name="Show").click()
     assert "ledger" in page.inner_text("table")
     context.close()
+
+
+def test_topics_are_sorted_by_links_that_keep_filter_and_moment(exporter, browser, visit):
+    overview = f"{API}/clusters/rack-lost"
+    before_ms = json.loads(exporter.page(overview))["incidents"][0]["since"]["ms"] - 1_000
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    for at, level in (("", "affected"), (f"&at={before_ms}", "zero")):
+        counts = json.loads(exporter.page(f"{overview}?{at}"))["health"]["counts"]
+        totals = json.loads(exporter.page(f"{overview}/topics?{at}"))["totals"]
+        assert (totals["topics"], totals["partitions"]) == (counts["topics"], counts["partitions"])
+        damage = [totals[count] for count in ("unusable", "under_min_isr", "under_replicated")]
+        assert damage == [counts[count] for count in ("leaderless", "under_min_isr", "under_replicated")]
+        page.goto(f"{exporter.address}/clusters/rack-lost/topics?words=r{at}")
+        page.get_by_role("link", name="Without a leader").click()
+        assert f"?words=r{at}&sort=unusable" in page.url
+        head = page.get_by_role("columnheader", name="Without a leader")
+        assert head.get_attribute("aria-sort") == "descending"
+        assert level in (page.locator(".totals td").nth(1).get_attribute("class") or "")
+        page.get_by_label("Names that contain").fill("ledg")
+        page.get_by_role("button", name="Show").click()
+        assert page.get_by_role("rowheader").all_inner_texts() == ["Total", "ledger"]
+        assert f"sort=unusable{at}" in page.url
+    context.close()
+    for width in WIDTHS:
+        visit.page.set_viewport_size({"width": width, "height": 844})
+        open_page(visit, exporter, "/clusters/rack-lost/topics?sort=partitions")
+        assert visit.page.get_by_role("link", name="Under-replicated").is_visible()
+        assert visit.page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
+        assert visit.findings() == []
 
 
 def test_the_switcher_and_the_brokers_need_no_script(exporter, browser):
