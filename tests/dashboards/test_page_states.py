@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 from xml.etree import ElementTree
 
 import pytest
@@ -357,23 +357,29 @@ def test_search_suggests_partitions_brokers_and_keys_with_their_states(exporter,
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("page_of", "words", "found"),
     [
-        ("key 4711 of ledger", r"^Partition ledger-\d"),
-        ("broker 3", "^Broker 3"),
-        ("LEDG", "^Topic ledger"),
-        ("e", r"Search: e.*topic: \d+ partitions"),
-        ("zzz", "Nothing"),
+        ("/clusters/rack-lost", "key 4711 of ledger", r"^Partition ledger-\d"),
+        ("/clusters/rack-lost", "broker 3", "^Broker 3"),
+        ("/clusters/rack-lost", "LEDG", "^Topic ledger"),
+        ("/clusters/rack-lost", "e", r"Search: e.*topic: \d+ partitions"),
+        ("/clusters/rack-lost", "zzz", "Nothing"),
+        ("/", "EVENTS-07", "^Topic events-07"),
+        ("/", "gho", "^No broker acts as controller"),
+        ("/", "ledg", "Search: ledg.*ledger of rack-lost"),
+        ("/search?of=events-07", "zzz", "Nothing"),
     ],
 )
-def test_search_answers_without_a_script(exporter, browser, words, found):
+def test_search_answers_without_a_script(exporter, browser, page_of, words, found):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{exporter.address}/clusters/rack-lost")
+    page.goto(f"{exporter.address}{page_of}")
+    assert page.url == f"{exporter.address}{page_of}"
     page.get_by_role("textbox", name="Search").fill(words)
     with page.expect_navigation():
         page.keyboard.press("Enter")
     assert re.search(found, page.inner_text("main"), re.DOTALL | re.IGNORECASE)
+    assert json.loads(exporter.page(f"{API}/search?{urlencode({'of': words})}"))["words"] == words, "JSON leads nowhere"
     context.close()
 
 
