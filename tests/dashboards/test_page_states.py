@@ -451,6 +451,20 @@ def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, st
         plain.get_by_label("Name, state or reason contains").fill("nobody")
         plain.get_by_role("button", name="Show").click()
         assert plain.inner_text("h1") == "No cluster has nobody in its name, state or reason."
+        for of, names in (
+            (page, [f"team-{number:03}" for number in range(10, 20)]),
+            (plain, [f"team-{number:03}" for number in range(40)]),
+        ):
+            of.goto(f"{exporter.address}/clusters/team-000")
+            of.locator(".switch > summary").click()
+            of.get_by_label("Clusters that contain").fill("-01")
+            assert of.locator(".switch a:visible").all_inner_texts() == names
+        assert Visit(page).findings() == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        plain.keyboard.press("Enter")
+        plain.wait_for_url("**/?words=-01")
+        assert plain.locator(".line > a").all_inner_texts() == [f"team-{number:03}" for number in range(10, 20)]
         context.close()
 
 

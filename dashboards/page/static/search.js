@@ -1,4 +1,5 @@
 // Suggestions of the search: "/" focuses the box, arrows choose, Enter opens. The server opens an only hit.
+// The switch of clusters shows the names with the typed text.
 "use strict";
 (() => {
   const form = document.querySelector("form.search");
@@ -69,6 +70,10 @@
   list.addEventListener("mousedown", (event) => {
     const option = event.target.closest("[role=option]");
     if (option !== null) location.href = option.dataset.href;
+  });
+  document.querySelector(".switch input")?.addEventListener("input", ({ target }) => {
+    const words = target.value.trim().toLowerCase();
+    for (const each of document.querySelectorAll(".switch li")) each.hidden = !each.textContent.toLowerCase().includes(words);
   });
   document.addEventListener("keydown", (event) => {
     const isTyped = event.target.closest("input, select, textarea") !== null;
