@@ -490,7 +490,7 @@ def test_no_page_is_wider_than_the_screen(exporter, visit, width):
 def test_axe_finds_no_violation(exporter, visit, width, scheme):
     visit.page.emulate_media(color_scheme=scheme)
     visit.page.set_viewport_size({"width": width, "height": 844})
-    of_rack_lost = ("", "/timeline", "/brokers", "/brokers/1", "/topics/ledger", "/topics/ledger/0")
+    of_rack_lost = ("", "/timeline", "/brokers", "/brokers/1", "/topics", "/topics/ledger", "/topics/ledger/0")
     for path in ("/", "/clusters/healthy", *(f"/clusters/rack-lost{page}" for page in of_rack_lost)):
         open_page(visit, exporter, path)
         assert visit.findings() == [], path
@@ -580,12 +580,10 @@ def test_topics_are_sorted_by_links_that_keep_filter_and_moment(exporter, browse
         assert page.get_by_role("rowheader").all_inner_texts() == ["Total", "ledger"]
         assert f"sort=unusable{at}" in page.url
     context.close()
-    for width in WIDTHS:
-        visit.page.set_viewport_size({"width": width, "height": 844})
-        open_page(visit, exporter, "/clusters/rack-lost/topics?sort=partitions")
-        assert visit.page.get_by_role("link", name="Under-replicated").is_visible()
-        assert visit.page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
-        assert visit.findings() == []
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    open_page(visit, exporter, "/clusters/rack-lost/topics")
+    assert visit.page.get_by_role("link", name="Under-replicated").is_visible()
+    assert visit.page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
 
 
 def test_the_switcher_and_the_brokers_need_no_script(exporter, browser):
