@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Mapping
+from enum import Enum
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -18,6 +21,7 @@ from questions.overview.partition_groups import place_of
 from wording.suggestions import near
 
 TOPICS_OF_A_PAGE: Final = 50
+_NAME: Final = attrgetter("topic")
 _MOST_NAMES: Final = 5_000  # compared with a mistyped one, which takes up to 0.3 s
 
 
@@ -30,11 +34,37 @@ class TopicLine(msgspec.Struct, frozen=True):
     under_min_isr: int
     under_replicated: int
 
+    @property
+    def damage(self) -> tuple[int, int, int]:
+        """Return the counts of partitions with problems, the worst problem first."""
+        return self.unusable, self.under_min_isr, self.under_replicated
+
+
+class TopicOrder(Enum):
+    """Order of topics, by a field of their lines. The highest count comes first, of equal counts the worst topic."""
+
+    TOPIC = "topic"
+    PARTITIONS = "partitions"
+    UNUSABLE = "unusable"
+    UNDER_MIN_ISR = "under_min_isr"
+    UNDER_REPLICATED = "under_replicated"
+
+
+class TopicTotals(msgspec.Struct, frozen=True):
+    """Sums over all selected topics, also over those of other pages."""
+
+    topics: int
+    partitions: int
+    unusable: int
+    under_min_isr: int
+    under_replicated: int
+
 
 class TopicList(msgspec.Struct, frozen=True):
-    """Topics by name, or those with problems by importance. `next` is the name to go on after, None at the end."""
+    """A page of the selected topics in their order. `next` is the name to go on after, None at the end."""
 
     doubts: tuple[str, ...]
+    totals: TopicTotals
     topics: tuple[TopicLine, ...]
     next: str | None
 
@@ -44,41 +74,41 @@ class TopicsAsked(NamedTuple):
 
     contains: str = ""
     after: str = ""
-    lacking: bool = False  # only topics with problems, the most important first
+    lacking: bool = False  # only topics with problems
+    order: TopicOrder | None = None  # by default by name, or the most important first if only topics with problems
 
 
 def list_topics(
-    memory: Memory, cluster: str, asked: TopicsAsked, ranks: TopicRanks, doubts: tuple[str, ...]
+    topics: Mapping[str, TopicRows], asked: TopicsAsked, ranks: TopicRanks, doubts: tuple[str, ...]
 ) -> TopicList:
-    """Return a page of the cluster's topics as they are now."""
-    if asked.lacking:
-        topics = _topics(memory, cluster, None)
-        names = _lacking(topics, asked.contains, ranks)
-        first = names.index(asked.after) + 1 if asked.after in names else 0
-        names = names[first : first + TOPICS_OF_A_PAGE + 1]
+    """Return a page of the topics that are asked for."""
+    wanted, order = asked.contains.lower(), asked.order or (None if asked.lacking else TopicOrder.TOPIC)
+    found = (_line(name, topic.partitions.values()) for name, topic in topics.items() if wanted in name.lower())
+    lines = [line for line in found if (any(line.damage) if asked.lacking else line.partitions)]
+
+    def place(line: TopicLine) -> tuple[object, ...]:
+        counts = () if order is None else (getattr(line, order.value), *line.damage)
+        return *(-count for count in counts), place_of(line.topic, topics[line.topic].row, ranks)
+
+    if order is TopicOrder.TOPIC:
+        lines.sort(key=_NAME)
+        first = bisect_right(lines, asked.after, key=_NAME)  # the former page's last topic may be deleted
     else:
-        names = memory.topic_names(cluster, asked.contains, asked.after, TOPICS_OF_A_PAGE + 1)
-        topics = _topics(memory, cluster, names)
-    shown = names[:TOPICS_OF_A_PAGE]
-    lines = tuple(_line(name, topics[name].partitions.values()) for name in shown if name in topics)
-    return TopicList(doubts, lines, shown[-1] if len(names) > len(shown) else None)
-
-
-def _lacking(topics: Mapping[str, TopicRows], contains: str, ranks: TopicRanks) -> list[str]:
-    found = {
-        name: topic.row
-        for name, topic in topics.items()
-        if contains.lower() in name.lower() and any(row.problem is not None for row in topic.partitions.values())
-    }
-    return sorted(found, key=lambda name: place_of(name, found[name], ranks))
+        lines.sort(key=place)
+        first = next((at for at, line in enumerate(lines, 1) if line.topic == asked.after), 0)
+    shown = tuple(lines[first : first + TOPICS_OF_A_PAGE])
+    counts = TopicLine.__struct_fields__[1:]
+    totals = TopicTotals(len(lines), *(sum(getattr(line, count) for line in lines) for count in counts))
+    return TopicList(doubts, totals, shown, shown[-1].topic if first + len(shown) < len(lines) else None)
 
 
 def _line(name: str, rows: Collection[PartitionRow]) -> TopicLine:
-    problems = [row.problem for row in rows]
-    refusing = [row for row in rows if row.problem == Problem.UNDER_MIN_ISR.value]
+    unwell = [row for row in rows if row.problem is not None]
+    problems = [row.problem for row in unwell]
+    refusing = [row for row in unwell if row.problem == Problem.UNDER_MIN_ISR.value]
     return TopicLine(
         name,
-        len(problems),
+        len(rows),
         sum(problem in UNUSABLE_WORDS for problem in problems),
         len(refusing),
         # Kafka's gauge also counts partitions that reject acks=all, if a replica is out of sync.
@@ -108,9 +138,3 @@ def similar_subjects(memory: Memory, cluster: str, subject: Subject) -> list[str
     if tp is not None and tp.partition in memory.partitions_of(cluster, tp.topic):
         return []
     return (similar_partitions(memory, cluster, tp) if tp is not None else []) or similar_topics(memory, cluster, topic)
-
-
-def _topics(memory: Memory, cluster: str, names: Collection[str] | None) -> Mapping[str, TopicRows]:
-    """Return the named topics that exist, or all topics for None."""
-    found = memory.cluster(cluster, topics=names)
-    return {} if found is None else found.topics

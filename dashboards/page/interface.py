@@ -20,7 +20,7 @@ from questions.overview.impact_map import Moment
 from questions.overview.overview import Overview
 from questions.restartable import Restartable
 from questions.search import Found
-from questions.topics import TopicList
+from questions.topics import TopicList, TopicOrder
 from questions.whatif.losses import WhatIf
 
 API: Final = "/api/v1"
@@ -99,13 +99,19 @@ BROKERS: Final = Path(f"{_CLUSTER}/brokers", "The brokers by rack", Overview, (4
 WHAT_IF: Final = Path(f"{_CLUSTER}/whatif", "Brokers and racks to choose from", Overview, (404,))
 TOPICS: Final = Path(
     f"{_CLUSTER}/topics",
-    "Fifty of the cluster's topics, by name",
+    "Fifty of the cluster's topics, and the totals of all selected ones",
     TopicList,
-    (404, 503),
+    (400, 404, 503),
     (
         Query("words", "Only names that contain this text, in any case.", _TEXT),
-        Query("lacking", "1 returns only topics with a problem, the most important first.", _TEXT),
-        Query("after", "Only names after this one. Use `next` of the former answer.", _TEXT),
+        Query("lacking", "1 returns only topics with a problem, the most important first unless `sort` is set.", _TEXT),
+        Query(
+            "sort",
+            "Order by the name or the highest of these counts, of equal counts the worst topic first. Default: topic.",
+            {"type": "string", "enum": [order.value for order in TopicOrder]},
+        ),
+        Query("after", "Only topics after this one. Use `next` of the former answer.", _TEXT),
+        AT,
     ),
 )
 TOPIC: Final = Path(

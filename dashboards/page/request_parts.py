@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from questions.overview.impact_map import Moment as MapMoment
 from wording.suggestions import did_you_mean
 
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 
 _Found = TypeVar("_Found")
+_Choice = TypeVar("_Choice", bound=Enum)
 
 
 def named(request: Request, part: str) -> str:
@@ -37,10 +38,10 @@ def found(answer: _Found | None, otherwise: str, similar: Callable[[], Sequence[
     return answer
 
 
-def map_moment(request: Request) -> MapMoment:
-    """Return the moment that the map shall show, or refuse the request."""
-    said = request.query_params.get("map", MapMoment.NOW.value)
-    known = [moment.value for moment in MapMoment]
-    if said not in known:
-        raise HTTPException(400, f"map is one of {', '.join(known)}.")
-    return MapMoment(said)
+def choice(request: Request, name: str, kind: type[_Choice]) -> _Choice | None:
+    """Return the value that this parameter names, None if it names none, or refuse the request."""
+    said = request.query_params.get(name, "")
+    known = {str(each.value): each for each in kind}
+    if said and said not in known:
+        raise HTTPException(400, f"{name} is one of {', '.join(known)}.")
+    return known.get(said)

@@ -14,7 +14,7 @@ from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.known_clusters import KnownClusters, UnknownClusterError, now_ms
 from dashboards.page.leases import Leases
-from dashboards.page.request_parts import NUMBER, found, map_moment, named, number
+from dashboards.page.request_parts import NUMBER, choice, found, named, number
 from questions.clients.groups import NO_CLIENTS, Clients
 from questions.clients.known_groups import KnownGroups
 from questions.cluster_rows import ClusterSnapshot
@@ -36,7 +36,15 @@ from questions.overview.overview import Overview, Overviews, Shown, unread, wors
 from questions.search import Found, search
 from questions.subjects import subject_of
 from questions.timeline.timeline import Timeline
-from questions.topics import TopicList, TopicsAsked, list_topics, similar_partitions, similar_subjects, similar_topics
+from questions.topics import (
+    TopicList,
+    TopicOrder,
+    TopicsAsked,
+    list_topics,
+    similar_partitions,
+    similar_subjects,
+    similar_topics,
+)
 from questions.whatif.losses import Losses, WhatIf, play_losses
 from questions.whatif.scenario import brokers_in
 from wording.suggestions import did_you_mean, near
@@ -111,11 +119,11 @@ class Resources:
 
     def overview(self, request: Request) -> Overview:
         """Return the cluster on one screen, with its map."""
-        now, at_ms = self._known(request)
+        (now, at_ms), shown = self._known(request), choice(request, "map", MapMoment) or MapMoment.NOW
         if at_ms is None:
-            return self._mapped(self._overview_now(now), now, None, map_moment(request))
+            return self._mapped(self._overview_now(now), now, None, shown)
         then = self._memory.cluster(now.cluster, at_ms) or now
-        return self._mapped(self._judged(now.cluster, at_ms), then, at_ms, map_moment(request))
+        return self._mapped(self._judged(now.cluster, at_ms), then, at_ms, shown)
 
     def brokers(self, request: Request) -> Overview:
         """Return the cluster with its brokers by rack, without a map."""
@@ -158,9 +166,11 @@ class Resources:
 
     def topics(self, request: Request) -> TopicList:
         """Return a page of the cluster's topics."""
-        cluster, asked = self._clusters.snapshot(named(request, "cluster")).cluster, request.query_params
-        wanted = TopicsAsked(asked.get("words", "").strip(), asked.get("after", ""), asked.get("lacking") == "1")
-        return list_topics(self._memory, cluster, wanted, self._ranks, self._clusters.doubts(cluster))
+        (then, at_ms), asked = self._then(request, None), request.query_params
+        order = choice(request, "sort", TopicOrder)
+        wanted = TopicsAsked(asked.get("words", "").strip(), asked.get("after", ""), asked.get("lacking") == "1", order)
+        doubts = self._clusters.doubts(then.cluster) if at_ms is None else ()
+        return list_topics(then.topics, wanted, self._ranks, doubts)
 
     def search(self, request: Request) -> Found:
         """Search all clusters, or the cluster of the path."""

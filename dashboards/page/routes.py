@@ -109,6 +109,7 @@ class LivePage:
 
         cluster = interface.CLUSTER.path
         what_if = _Resource(interface.WHAT_IF, "whatif.html", self.resources.brokers)
+        explain = self._pooled(None, self._explain, self._refusal_page)
         return [
             Route("/", self._shown(resources[0])),
             Route(f"{cluster}/whatif", self._shown(what_if)),
@@ -120,7 +121,7 @@ class LivePage:
             self._encoded(interface.RELEASE_LEASE, self._restarts.release),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/map.svg", self._pooled(None, self._picture, self._refusal_page)),
-            Route(f"{cluster}/explain", self._pooled(None, self._explain, self._refusal_page)),
+            *(Route(f"{place}/explain", explain) for place in ("", cluster)),
             Route("/changes", self._changes),
             Route("/colours.css", _colours),
             Mount("/static", StaticFiles(directory=_STATIC)),
@@ -206,15 +207,18 @@ class LivePage:
 
     def _explain(self, request: Request) -> Response:
         """Redirect to the page of the named subject at the same moment, of the only hit, or to the search."""
-        at_ms, cluster = self.resources.moment(request).at_ms, named(request, "cluster")
-        words = request.query_params.get("of", "")
-        parts = page_of(self._memory, cluster, words, at_ms)
-        then = "" if at_ms is None else f"?at={at_ms}"
+        words, then = request.query_params.get("of", ""), ""
+        place: tuple[str, ...] = ()
+        parts: tuple[str, ...] | None = None
+        if "cluster" in request.path_params:
+            at_ms, cluster = self.resources.moment(request).at_ms, named(request, "cluster")
+            parts, place = page_of(self._memory, cluster, words, at_ms), ("clusters", cluster)
+            then = "" if at_ms is None else f"?at={at_ms}"
         if parts is None:
             found = self.resources.answer(request, self.resources.search)
             hits = found.hits if isinstance(found, Found) else ()
             is_only = len(hits) == 1
-            parts = hits[0].path if is_only else ("clusters", cluster, "search")
+            parts = hits[0].path if is_only else (*place, "search")
             then = then if is_only else f"?of={segment(words)}"
         return RedirectResponse("".join(f"/{segment(part)}" for part in parts) + then, 303, _HEADERS)
 

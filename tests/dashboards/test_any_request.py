@@ -12,7 +12,14 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from dashboards.page.interface import API, PATHS, document
 
 _METRICS = ("/metrics", "/metrics/partitions", "/metrics/jmx", "/sd/brokers", "/healthz", "/readyz")
-_PAGES = ("/", *(path.path for path in PATHS), "/clusters/{cluster}/whatif", "/clusters/{cluster}/explain", "/static/x")
+_PAGES = (
+    "/",
+    *(path.path for path in PATHS),
+    "/clusters/{cluster}/whatif",
+    "/clusters/{cluster}/explain",
+    "/explain",
+    "/static/x",
+)
 _NOT_DOCUMENTED = {404, 405, 400, 503}  # of pages, whose refusals are pages too
 _HEADER_TEXT = st.text(st.characters(min_codepoint=32, max_codepoint=255, exclude_characters="\x7f"), max_size=30)
 _FORMS = st.sampled_from(["text/plain", "application/openmetrics-text", "text/html", "*/*", "application/json"])

@@ -85,6 +85,7 @@ ASKED = {
     "map": ["before", "first", "second", "loss"],
     "words": ["T"],
     "lacking": ["1"],
+    "sort": ["topic", "under_min_isr"],
     "after": ["t1"],
     "first": ["1"],
     "at": [str(recorded_moment.MOMENT_MS), str(recorded_moment.MOMENT_MS - LATER_MS), "2001-01-01"],
@@ -106,6 +107,7 @@ def test_each_answer_of_a_recorded_cluster_is_as_the_document_says(exporter):
     absent = {"cluster": "south", "topic": "none", "partition": "x", "broker": "x"}
     nonsense = {
         "map": "later",
+        "sort": "size",
         "first": "x",
         "at": "soon",
         "window": "7",
@@ -180,7 +182,7 @@ def test_what_the_document_refers_to_is_in_it():
 QUESTIONS = {
     "clusters": {"words": "north"},
     "cluster": {},
-    "topics": {"words": "T", "lacking": "1"},
+    "topics": {"words": "T", "lacking": "1", "sort": "unusable"},
     "topic": {"first": 1},
     "partition": {},
     "brokers": {},

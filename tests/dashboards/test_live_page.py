@@ -22,7 +22,7 @@ from questions.explain.explanation import Explanation
 from questions.explain.from_rows import BrokerAnswer
 from questions.overview.overview import Overview
 from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS
-from questions.topics import TopicList
+from questions.topics import TopicLine, TopicList, TopicTotals
 from questions.whatif.losses import WhatIf
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import TIME_MS, Rows
@@ -294,6 +294,7 @@ def test_the_words_of_commands_and_alerts_lead_to_the_page_that_explains_them(ex
         ("/clusters/north/explain?of=broker+x", 200, ""),
         ("/clusters/south/explain?of=broker+3", 404, "no cluster has this name"),
         ("/clusters/north/topics/orders?first=x", 400, "first is not a number"),
+        ("/clusters/north/topics?sort=size", 400, "sort is one of topic, partitions, unusable,"),
         ("/clusters/north?map=later", 400, "map is one of before, now, first, second, loss."),
         ("/clusters/north/consequences", 400, "Name brokers or racks"),
         ("/clusters/north/consequences?broker=x", 400, "broker is not a number"),
@@ -326,19 +327,43 @@ def test_a_past_is_called_so_and_its_times_are_its_own(exporter, rows):
     assert "; for 1 min 30 s" in exporter.page("/clusters/north/topics/refunds")
 
 
-@pytest.mark.parametrize("lacking", ["", "1"])
-def test_topics_come_by_the_page_and_by_a_part_of_their_name(exporter, rows, lacking):
+@pytest.mark.parametrize(("lacking", "sort"), [("", ""), ("1", ""), ("", "under_min_isr")])
+def test_topics_come_by_the_page_and_by_a_part_of_their_name(exporter, rows, lacking, sort):
     exporter.write(*healthy(rows), *(rows.under_min_isr(f"log-{number:03}") for number in range(120)))
     known(exporter)
     seen: list[str] = []
     after: str | None = ""
     while after is not None:
-        path = f"/api/v1/clusters/north/topics?words=LOG-&lacking={lacking}&after={after}"
+        path = f"/api/v1/clusters/north/topics?words=LOG-&lacking={lacking}&sort={sort}&after={after}"
         found = msgspec.json.decode(exporter.page(path), type=TopicList)
         seen += [line.topic for line in found.topics]
         assert all((line.under_min_isr, line.under_replicated) == (1, 1) for line in found.topics)
+        assert found.totals == TopicTotals(120, 120, 0, 120, 120)
         after = found.next
     assert seen == [f"log-{number:03}" for number in range(120)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "order"),
+    [
+        ("", "audit log orders payments wide"),
+        ("sort=partitions", "wide orders audit log payments"),
+        ("sort=unusable", "audit log orders payments wide"),
+        ("sort=under_min_isr", "log audit orders payments wide"),
+        ("sort=topic&lacking=1", "audit log"),
+        ("sort=under_replicated&words=A", "audit payments"),
+        ("after=lo", "log orders payments wide"),
+    ],
+)
+def test_topics_have_each_order_and_their_totals(exporter, rows, asked, order):
+    wide = (rows.partition("wide", number) for number in range(4))
+    exporter.write(rows.offline("audit"), rows.under_min_isr("log"), *wide, *healthy(rows))
+    known(exporter)
+    found = msgspec.json.decode(exporter.page(f"/api/v1/clusters/north/topics?{asked}"), type=TopicList)
+    assert [line.topic for line in found.topics] == order.split()
+    if "after" not in asked:
+        sums = {field: sum(getattr(line, field) for line in found.topics) for field in TopicLine.__struct_fields__[1:]}
+        assert msgspec.structs.asdict(found.totals) == {"topics": len(found.topics), **sums}
 
 
 def test_of_very_many_alerts_the_worst_are_named_and_all_are_counted(exporter, rows):

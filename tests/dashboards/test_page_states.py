@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from urllib.parse import unquote
+from urllib.parse import unquote, urlencode
 from xml.etree import ElementTree
 
 import pytest
@@ -16,6 +17,7 @@ from playwright.sync_api import Page
 from controller.contract.alert_row import Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
+from dashboards.page.interface import API
 from questions.clients.teams import read_teams
 from questions.overview.recent import KnownPast, hours_of
 from questions.state import State
@@ -355,23 +357,29 @@ def test_search_suggests_partitions_brokers_and_keys_with_their_states(exporter,
 
 
 @pytest.mark.parametrize(
-    ("words", "found"),
+    ("page_of", "words", "found"),
     [
-        ("key 4711 of ledger", r"^Partition ledger-\d"),
-        ("broker 3", "^Broker 3"),
-        ("LEDG", "^Topic ledger"),
-        ("e", r"Search: e.*topic: \d+ partitions"),
-        ("zzz", "Nothing"),
+        ("/clusters/rack-lost", "key 4711 of ledger", r"^Partition ledger-\d"),
+        ("/clusters/rack-lost", "broker 3", "^Broker 3"),
+        ("/clusters/rack-lost", "LEDG", "^Topic ledger"),
+        ("/clusters/rack-lost", "e", r"Search: e.*topic: \d+ partitions"),
+        ("/clusters/rack-lost", "zzz", "Nothing"),
+        ("/", "EVENTS-07", "^Topic events-07"),
+        ("/", "gho", "^No broker acts as controller"),
+        ("/", "ledg", "Search: ledg.*ledger of rack-lost"),
+        ("/search?of=events-07", "zzz", "Nothing"),
     ],
 )
-def test_search_answers_without_a_script(exporter, browser, words, found):
+def test_search_answers_without_a_script(exporter, browser, page_of, words, found):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
-    page.goto(f"{exporter.address}/clusters/rack-lost")
+    page.goto(f"{exporter.address}{page_of}")
+    assert page.url == f"{exporter.address}{page_of}"
     page.get_by_role("textbox", name="Search").fill(words)
     with page.expect_navigation():
         page.keyboard.press("Enter")
     assert re.search(found, page.inner_text("main"), re.DOTALL | re.IGNORECASE)
+    assert json.loads(exporter.page(f"{API}/search?{urlencode({'of': words})}"))["words"] == words, "JSON leads nowhere"
     context.close()
 
 
@@ -443,6 +451,20 @@ def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, st
         plain.get_by_label("Name, state or reason contains").fill("nobody")
         plain.get_by_role("button", name="Show").click()
         assert plain.inner_text("h1") == "No cluster has nobody in its name, state or reason."
+        for of, names in (
+            (page, [f"team-{number:03}" for number in range(10, 20)]),
+            (plain, [f"team-{number:03}" for number in range(40)]),
+        ):
+            of.goto(f"{exporter.address}/clusters/team-000")
+            of.locator(".switch > summary").click()
+            of.get_by_label("Clusters that contain").fill("-01")
+            assert of.locator(".switch a:visible").all_inner_texts() == names
+        assert Visit(page).findings() == []
+        page.set_viewport_size({"width": 390, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == 390
+        plain.keyboard.press("Enter")
+        plain.wait_for_url("**/?words=-01")
+        assert plain.locator(".line > a").all_inner_texts() == [f"team-{number:03}" for number in range(10, 20)]
         context.close()
 
 
@@ -468,7 +490,7 @@ def test_no_page_is_wider_than_the_screen(exporter, visit, width):
 def test_axe_finds_no_violation(exporter, visit, width, scheme):
     visit.page.emulate_media(color_scheme=scheme)
     visit.page.set_viewport_size({"width": width, "height": 844})
-    of_rack_lost = ("", "/timeline", "/brokers", "/brokers/1", "/topics/ledger", "/topics/ledger/0")
+    of_rack_lost = ("", "/timeline", "/brokers", "/brokers/1", "/topics", "/topics/ledger", "/topics/ledger/0")
     for path in ("/", "/clusters/healthy", *(f"/clusters/rack-lost{page}" for page in of_rack_lost)):
         open_page(visit, exporter, path)
         assert visit.findings() == [], path
@@ -534,6 +556,34 @@ def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, 
     page.get_by_role("button", name="Show").click()
     assert "ledger" in page.inner_text("table")
     context.close()
+
+
+def test_topics_are_sorted_by_links_that_keep_filter_and_moment(exporter, browser, visit):
+    overview = f"{API}/clusters/rack-lost"
+    before_ms = json.loads(exporter.page(overview))["incidents"][0]["since"]["ms"] - 1_000
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    for at, level in (("", "affected"), (f"&at={before_ms}", "zero")):
+        counts = json.loads(exporter.page(f"{overview}?{at}"))["health"]["counts"]
+        totals = json.loads(exporter.page(f"{overview}/topics?{at}"))["totals"]
+        assert (totals["topics"], totals["partitions"]) == (counts["topics"], counts["partitions"])
+        damage = [totals[count] for count in ("unusable", "under_min_isr", "under_replicated")]
+        assert damage == [counts[count] for count in ("leaderless", "under_min_isr", "under_replicated")]
+        page.goto(f"{exporter.address}/clusters/rack-lost/topics?words=r{at}")
+        page.get_by_role("link", name="Without a leader").click()
+        assert f"?words=r{at}&sort=unusable" in page.url
+        head = page.get_by_role("columnheader", name="Without a leader")
+        assert head.get_attribute("aria-sort") == "descending"
+        assert level in (page.locator(".totals td").nth(1).get_attribute("class") or "")
+        page.get_by_label("Names that contain").fill("ledg")
+        page.get_by_role("button", name="Show").click()
+        assert page.get_by_role("rowheader").all_inner_texts() == ["Total", "ledger"]
+        assert f"sort=unusable{at}" in page.url
+    context.close()
+    visit.page.set_viewport_size({"width": 390, "height": 844})
+    open_page(visit, exporter, "/clusters/rack-lost/topics")
+    assert visit.page.get_by_role("link", name="Under-replicated").is_visible()
+    assert visit.page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
 
 
 def test_the_switcher_and_the_brokers_need_no_script(exporter, browser):

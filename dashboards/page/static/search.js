@@ -1,4 +1,5 @@
-// Suggestions of the search: "/" focuses the box, arrows choose, Enter opens. Without a script the form does the same.
+// Suggestions of the search: "/" focuses the box, arrows choose, Enter opens. The server opens an only hit.
+// The switch of clusters shows the names with the typed text.
 "use strict";
 (() => {
   const form = document.querySelector("form.search");
@@ -50,13 +51,10 @@
       option.append(says);
       return option;
     }));
-    list.dataset.of = words;
     list.hidden = found.hits.length === 0;
     input.setAttribute("aria-expanded", String(!list.hidden));
     chosen = -1;
   };
-
-  const isOnlyHit = () => !list.hidden && list.children.length === 1 && list.dataset.of === input.value.trim();
 
   input.addEventListener("input", suggest);
   input.addEventListener("blur", () => setTimeout(close, 150));
@@ -64,14 +62,18 @@
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       choose(event.key === "ArrowDown" ? chosen + 1 : Math.max(chosen, 0) - 1);
-    } else if (event.key === "Enter" && (chosen >= 0 || isOnlyHit())) {
+    } else if (event.key === "Enter" && chosen >= 0) {
       event.preventDefault();
-      location.href = list.children[Math.max(chosen, 0)].dataset.href;
+      location.href = list.children[chosen].dataset.href;
     } else if (event.key === "Escape") close();
   });
   list.addEventListener("mousedown", (event) => {
     const option = event.target.closest("[role=option]");
     if (option !== null) location.href = option.dataset.href;
+  });
+  document.querySelector(".switch input")?.addEventListener("input", ({ target }) => {
+    const words = target.value.trim().toLowerCase();
+    for (const each of document.querySelectorAll(".switch li")) each.hidden = !each.textContent.toLowerCase().includes(words);
   });
   document.addEventListener("keydown", (event) => {
     const isTyped = event.target.closest("input, select, textarea") !== null;
