@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
-from rich.console import RenderableType
-
-from cli.printing.answers import cut, line
-from cli.printing.standard_output import print_json as print_object, print_renderables
+from cli.printing.standard_output import print_json as print_object, print_said
 from migration.comparison.comparing import Comparison, ComparisonOutcome, SubjectResult
 from migration.comparison.view import BothValues, Key
 from migration.nodes.nodes import Mode, Node, Nodes
+from wording.said import Said, cut, line
 
 _SHOWN: Final = 20  # differences of a subject
-_COLOURS: Final = {
-    ComparisonOutcome.DIFFERENT: "red",
-    ComparisonOutcome.LAGGING: "yellow",
-    ComparisonOutcome.EQUAL: "green",
+_MEANINGS: Final = {
+    ComparisonOutcome.DIFFERENT: "page",
+    ComparisonOutcome.LAGGING: "warn",
+    ComparisonOutcome.EQUAL: "ok",
 }
 _SENTENCES: Final = {
     ComparisonOutcome.EQUAL: "ZooKeeper equals the quorum",
@@ -30,10 +27,10 @@ _SENTENCES: Final = {
 
 def print_comparison(nodes: Nodes, comparison: Comparison) -> None:
     """Print the nodes, each subject with its differences, and the total, for people."""
-    print_renderables(_lines(nodes, comparison))
+    print_said(_lines(nodes, comparison))
 
 
-def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
+def _lines(nodes: Nodes, comparison: Comparison) -> Said:
     for node in nodes.nodes:
         yield line(f"{cut(node.name)}: {cut(node.mode.words if node.mode else node.reason)}")
     for result in comparison.subjects:
@@ -52,8 +49,8 @@ def _lines(nodes: Nodes, comparison: Comparison) -> Iterator[RenderableType]:
     yield line(f"{_SENTENCES[comparison.verdict]} ({position})")
 
 
-def _subject(result: SubjectResult) -> Iterator[RenderableType]:
-    word = (f"{result.verdict.value:<12}", _COLOURS.get(result.verdict, ""))
+def _subject(result: SubjectResult) -> Said:
+    word = (f"{result.verdict.value:<12}", _MEANINGS.get(result.verdict, ""))
     if result.verdict is ComparisonOutcome.NOT_COMPARED:
         yield line(word, f"  {result.subject.value}: {cut(result.reason)}")
         return

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from typing import Final
 
-from rich.console import RenderableType
-
-from cli.printing.answers import cut, line
-from cli.printing.standard_output import print_json as print_object, print_renderables
+from cli.printing.standard_output import print_json as print_object, print_said
 from migration.preflight.check import Check, Outcome, written
 from migration.preflight.report import AS_OF, LAST_RELEASES, FailedCheck, Report
+from wording.said import Said, cut, line
 
 _SHOWN: Final = 5  # findings of a check in full
 _NAMED: Final = 50  # named znodes of a finding, about half of a large fleet
-_COLOURS: Final = {"loses": "red", "kills": "red", "sticks": "red", "blocks": "yellow", "rollback": "yellow"}
+_MEANINGS: Final = {"loses": "page", "kills": "page", "sticks": "page", "blocks": "warn", "rollback": "warn"}
 
 
 def print_report(report: Report) -> None:
     """Print findings, worst first, then advice, impossible checks, the total, and the lifecycle, for people."""
-    print_renderables(_lines(report))
+    print_said(_lines(report))
 
 
-def _lines(report: Report) -> Iterator[RenderableType]:
+def _lines(report: Report) -> Said:
     for found in report.found:
         yield from _found(found, found.check.outcome.value)
     for found in report.advice:
@@ -37,9 +34,9 @@ def _lines(report: Report) -> Iterator[RenderableType]:
         yield line(f"source: {' '.join(last.sources)}", indent=4)
 
 
-def _found(found: FailedCheck, word: str) -> Iterator[RenderableType]:
+def _found(found: FailedCheck, word: str) -> Said:
     check = found.check
-    yield line((word, _COLOURS.get(word, "")), f"  {check.name}: {check.what}")
+    yield line((word, _MEANINGS.get(word, "")), f"  {check.name}: {check.what}")
     for finding in found.findings[:_SHOWN]:
         yield line(f"{cut(finding.znode)}: {cut(finding.detail)}", indent=2)
     if more := found.findings[_SHOWN:]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
-from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word
 from cli.printing.summary_lines import available, figures
 from questions.report.cluster_report import (
     AlertsOfKind,
@@ -22,6 +20,7 @@ from questions.report.cluster_report import (
 )
 from questions.report.failovers import Failover
 from questions.report.report import Miss, Report, TeamAvailability
+from wording.said import Said, line, marked
 from wording.sentences import counted, minutes_of, share
 from wording.times import duration, exact_moment
 
@@ -42,7 +41,7 @@ _TABLES: Final[Mapping[str, Sequence[str]]] = {
 }
 
 
-def report_lines(report: Report) -> Iterator[RenderableType]:
+def report_lines(report: Report) -> Said:
     """Yield the objective first, then the teams by their importance, then the clusters by name."""
     if report.objective_percent is not None:
         yield from _objective(report)
@@ -56,7 +55,7 @@ def report_lines(report: Report) -> Iterator[RenderableType]:
             yield from _cluster(cluster)
 
 
-def _objective(report: Report) -> Iterator[RenderableType]:
+def _objective(report: Report) -> Said:
     topics = sum(len(cluster.topics) for cluster in report.clusters)
     missed = f"{len(report.misses)} of {counted(topics, 'topic')} missed the objective"
     yield line(f"{missed}: writable with acks=all {report.objective_percent:g} % of the time")
@@ -68,7 +67,7 @@ def _objective(report: Report) -> Iterator[RenderableType]:
         yield line(f"and {counted(len(report.misses) - _NAMED, 'more topic')}", indent=2)
 
 
-def _cluster(report: ClusterReport) -> Iterator[RenderableType]:
+def _cluster(report: ClusterReport) -> Said:
     window = report.window
     span = f"{exact_moment(window.seen_from_ms or 0)} to {exact_moment(window.seen_until_ms or 0)}"
     yield line(f"{report.cluster}: {span}, {window.seen_seconds / 3600:.2f} h seen")
@@ -85,7 +84,7 @@ def _cluster(report: ClusterReport) -> Iterator[RenderableType]:
         still = f", {kind.still_open} still open" if kind.still_open else ""
         said = f" {kind.alert}: {kind.count}, open {duration(kind.total_seconds * 1_000)} in all"
         yield line(
-            severity_word(kind.severity.value),
+            marked(kind.severity.value),
             f"{said}, {duration(kind.longest_seconds * 1_000)} the longest{still}",
             indent=4,
         )

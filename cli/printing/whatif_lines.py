@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import zip_longest
 from typing import Final
 
-from rich.console import RenderableType
-
-from cli.printing.answers import hit_lines, line
-from cli.printing.tables import StackedTable
 from controller.view.types import Header
 from questions.clients.groups import Impact
 from questions.what_if import PlayedScenario, Ranking
@@ -17,13 +13,14 @@ from questions.whatif.consequences import Consequences, PartitionChange
 from questions.whatif.ranking import Loss
 from questions.whatif.rolling import Obstacle, RollingOrder
 from wording.facts import Fact
+from wording.said import Line, Said, Table, line
 from wording.sentences import counted, joined, plural
 
 _NAMED: Final = 10
 _RANKED: Final = ("lost", "offline", "reject acks=all", "unclean", "leaders move", "most leaders then", "topics")
 
 
-def scenario_lines(scenario: PlayedScenario, as_of_ms: int, *, is_all: bool) -> Iterator[RenderableType]:
+def scenario_lines(scenario: PlayedScenario, as_of_ms: int, *, is_all: bool) -> Said:
     """Show each step, its impact on consumer groups if they are known, and the common effect."""
     most = None if is_all else _NAMED
     for step, impact in zip_longest(scenario.steps, scenario.impacts):
@@ -32,10 +29,10 @@ def scenario_lines(scenario: PlayedScenario, as_of_ms: int, *, is_all: bool) -> 
     yield _left(scenario.in_all)
 
 
-def _step(title: str, taken: Consequences, most: int | None) -> Iterator[RenderableType]:
+def _step(title: str, taken: Consequences, most: int | None) -> Said:
     harmless = not (taken.newly_offline or taken.newly_unwritable or taken.unclean)
     back = f"clients can use {counted(len(taken.newly_online), 'partition')} again" if taken.newly_online else ""
-    yield line((title, "bold"), ": ", (back or "no effect on clients", "green") if harmless else back)
+    yield line((title, "strong"), ": ", (back or "no effect on clients", "ok") if harmless else back)
     who = f"broker {taken.controller} is controller" if taken.controller >= 0 else "no broker is left"
     yield line(f"{counted(len(taken.moved_leaders), 'leader')} moved, {who}", indent=2)
     yield from _named("page", "offline", taken.newly_offline, most)
@@ -43,11 +40,10 @@ def _step(title: str, taken: Consequences, most: int | None) -> Iterator[Rendera
     yield from _named("warn", Fact.REJECTS_ACKS_ALL.word, taken.newly_unwritable, most)
 
 
-def _named(word: str, what: str, changes: Sequence[PartitionChange], most: int | None) -> Iterator[RenderableType]:
+def _named(meaning: str, what: str, changes: Sequence[PartitionChange], most: int | None) -> Said:
     if not changes:
         return
-    colour = {"page": "bold red", "warn": "yellow"}[word]
-    yield line((f"{counted(len(changes), 'partition')} {what}", colour), indent=2)
+    yield line((f"{counted(len(changes), 'partition')} {what}", meaning), indent=2)
     for change in changes[:most]:
         led = f"leader {change.leader_before} → {change.leader}" if change.leader >= 0 else "no leader"
         yield line(f"{change.topic}-{change.partition}: {led}; {change.reason or 'in sync'}", indent=4)
@@ -55,14 +51,14 @@ def _named(word: str, what: str, changes: Sequence[PartitionChange], most: int |
         yield line(f"and {len(changes) - most} more (--all names them)", indent=4)
 
 
-def _impact(impact: Impact | None, as_of_ms: int, most: int | None) -> Iterator[RenderableType]:
+def _impact(impact: Impact | None, as_of_ms: int, most: int | None) -> Said:
     if impact is None or not impact.sentence:
         return
-    yield line((impact.sentence, "bold red"), f", {impact.as_of(as_of_ms)}", indent=2)
-    yield from hit_lines(impact, most)
+    yield line((impact.sentence, "page"), f", {impact.as_of(as_of_ms)}", indent=2)
+    yield from impact.said(most)
 
 
-def _left(after: Consequences) -> RenderableType:
+def _left(after: Consequences) -> Line:
     return line(
         f"In the end: {after.offline} offline ({after.offline_before} now), "
         f"{after.under_min_isr} {Fact.REJECTS_ACKS_ALL.word} ({after.under_min_isr_before} now). "
@@ -76,9 +72,9 @@ def _leaders(after: Consequences) -> str:
     return ", ".join(f"{broker}: {now.get(broker, 0)} → {then.get(broker, 0)}" for broker in brokers)
 
 
-def ranking_lines(ranking: Ranking) -> Iterator[RenderableType]:
+def ranking_lines(ranking: Ranking) -> Said:
     """Show the losses, the worst first."""
-    yield StackedTable(_RANKED, [_ranked(loss) for loss in ranking.losses], below=1)
+    yield Table(_RANKED, [_ranked(loss) for loss in ranking.losses], below=1)
 
 
 def _ranked(loss: Loss) -> tuple[str, ...]:
@@ -87,10 +83,10 @@ def _ranked(loss: Loss) -> tuple[str, ...]:
     return (loss.lost, *map(str, counts), f"{', '.join(loss.topics)}{more}")
 
 
-def rolling_lines(header: Header, order: RollingOrder) -> Iterator[RenderableType]:
+def rolling_lines(header: Header, order: RollingOrder) -> Said:
     """Show the batches, and the topics for which no order helps."""
     for sentence in order.failing_starts:
-        yield line(("do not restart: ", "bold red"), sentence)
+        yield line(("do not restart: ", "page"), sentence)
     total = sum(map(len, order.batches))
     yield line(
         f"{counted(total, 'broker')} in {counted(len(order.batches), 'batch')}. After each, wait until all are in sync:"
@@ -105,10 +101,10 @@ def rolling_lines(header: Header, order: RollingOrder) -> Iterator[RenderableTyp
         yield from _obstacle(obstacle)
 
 
-def _obstacle(obstacle: Obstacle) -> Iterator[RenderableType]:
+def _obstacle(obstacle: Obstacle) -> Said:
     more = f" and {obstacle.more_topics} more" if obstacle.more_topics else ""
     yield line(
-        ("with a gap: ", "yellow"),
+        ("with a gap: ", "warn"),
         f"{counted(obstacle.partitions, 'partition')}, {obstacle.reason}. While one of their brokers restarts, "
         f"{obstacle.consequence}",
     )

@@ -14,11 +14,10 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.commands.ask.explain import explanation_lines
 from cli.commands.ask.lint import lint_lines
 from cli.main import main
-from cli.printing.check_lines import health_lines, probe_line
-from cli.printing.standard_output import print_renderables
+from cli.printing.probe import probe_line
+from cli.printing.standard_output import print_said
 from cli.sources.files import FilesSource
 from controller.contract.alert_row import Severity
 from controller.contract.ids import TopicPartition
@@ -204,9 +203,9 @@ def test_what_people_wrote_into_znodes_does_nothing_to_a_terminal(capsys):
         explain_topic(picture, name),
         explain_partition(picture, TopicPartition(name, 1)),
     ):
-        print_renderables(explanation_lines(explanation))
-    print_renderables(health_lines(check(picture), is_long=True))
-    print_renderables(lint_lines(lint(picture)))
+        print_said(explanation.said())
+    print_said(check(picture).said(is_long=True))
+    print_said(lint_lines(lint(picture)))
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert r"\x1b[31m[bold]\n" in said

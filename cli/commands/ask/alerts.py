@@ -20,10 +20,9 @@ from cli.printing.standard_output import (
     is_terminal,
     print_json_line,
     print_line,
-    print_renderables,
+    print_said,
     reader_has_left,
 )
-from cli.printing.tables import StackedTable, lines_of_a_row
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
@@ -37,6 +36,7 @@ from questions.doubts import rows_lost
 from questions.moments import TIMES
 from questions.picture import Present
 from transport.printable import printable
+from wording.said import Table
 from wording.sentences import counted
 from wording.times import age, duration
 
@@ -194,7 +194,7 @@ def _print(outputs: Followed, shown: _Shown, until: Until | None, address: Addre
                 print_line(line, flush=False)
         flush()
     elif rows:
-        print_renderables([StackedTable(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows), below=2)])
+        print_said([Table(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows), below=2)])
     for doubt in doubts.values():
         standard_error.warn(doubt)
     if not rows and not doubts:
@@ -249,6 +249,8 @@ def _picture(outputs: Followed, shown: _Shown, width: int, height: int) -> Group
     from rich.console import Group
     from rich.text import Text
 
+    from cli.printing.terminal import lines_of_a_row, renderable
+
     snapshots = outputs.memory.clusters()
     rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
     said = [*doubts.values(), *([] if outputs.is_up else ["the outputs are unreadable now, and this is older"])]
@@ -258,7 +260,7 @@ def _picture(outputs: Followed, shown: _Shown, width: int, height: int) -> Group
     return Group(
         Text(title, no_wrap=True),
         *(Text(printable(doubt), style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
-        StackedTable(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), below=2, is_cut=True),
+        renderable(Table(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), below=2, is_cut=True)),
     )
 
 

@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 import msgspec
-from rich.console import RenderableType
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
 from cli.printing import standard_error
-from cli.printing.answers import line
-from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_settings
 from cli.settings.options import GroupedCommand
@@ -28,6 +26,7 @@ from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZno
 from questions.diff.differences import Difference, Differences
 from questions.diff.side import Kind, Side, Value, of_metadata
 from questions.question import EVERYTHING_NOW, Scope
+from wording.said import Said, line
 from wording.sentences import counted, joined
 
 if TYPE_CHECKING:
@@ -248,7 +247,7 @@ _NAMED: Final = 20
 
 def print_differences(differences: Differences, *, is_all: bool) -> None:
     """Print the number of differences, and the worst or all."""
-    print_renderables(_lines(differences, None if is_all else _NAMED))
+    print_said(_lines(differences, None if is_all else _NAMED))
 
 
 def print_json_lines(differences: Differences) -> None:
@@ -260,12 +259,12 @@ def print_json_lines(differences: Differences) -> None:
     print_json({"object": "compared", **sides, **counts})
 
 
-def _lines(differences: Differences, most: int | None) -> Iterator[RenderableType]:
-    title = (f"{differences.a} → {differences.b}", "bold")
+def _lines(differences: Differences, most: int | None) -> Said:
+    title = (f"{differences.a} → {differences.b}", "strong")
     parts = [_share(kind, count, differences.compared[kind]) for kind, count in differences.differing.items() if count]
     if not parts:
         compared = ", ".join(counted(count, kind) for kind, count in differences.compared.items() if count)
-        yield line(title, ": ", ("the same", "green"), f" ({compared or 'nothing to compare'})")
+        yield line(title, ": ", ("the same", "ok"), f" ({compared or 'nothing to compare'})")
         return
     yield line(title, f": differences in {', '.join(parts)}")
     alike: dict[str, list[str]] = {}  # subjects by difference, because equal differences share a line

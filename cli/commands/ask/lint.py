@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import RenderableType
 
 from cli.printing import standard_error
-from cli.printing.answers import line, severity_word
 from cli.printing.rows import row_options
-from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
+from wording.said import Said, line, marked
 
 if TYPE_CHECKING:
     from questions.lint.table import LintFinding, LintFindings
@@ -53,7 +52,7 @@ def lint(*, as_json: bool, **flags: object) -> int:
             for finding in answer.findings:
                 print_json(finding)
         elif found:
-            print_renderables(lint_lines(found))
+            print_said(lint_lines(found))
         else:
             standard_error.say(f"no check found trouble in {picture.header.cluster}")
         if unknown := [finding.check for finding in answer.findings if finding.count is None]:
@@ -69,11 +68,11 @@ def lint(*, as_json: bool, **flags: object) -> int:
 _NAMED: Final = 5
 
 
-def lint_lines(findings: Sequence[LintFinding]) -> Iterator[RenderableType]:
+def lint_lines(findings: Sequence[LintFinding]) -> Said:
     """Yield the lines of the findings whose count is known."""
     for finding in findings:
         more = f" and {finding.count - _NAMED} more" if finding.count and finding.count > _NAMED else ""
         named = ", ".join(finding.examples[:_NAMED])
-        yield line(severity_word(finding.severity.value), f"  {finding.check}: {named}{more}")
+        yield line(marked(finding.severity.value), f"  {finding.check}: {named}{more}")
         yield line(f"will: {finding.will}", indent=6)
         yield line(f"do: {finding.mend}", indent=6)

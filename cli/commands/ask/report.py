@@ -13,7 +13,7 @@ import click
 
 from cli.extras import need_extra
 from cli.printing import standard_error
-from cli.printing.standard_output import plain_lines, print_document, print_renderables
+from cli.printing.standard_output import plain_lines, print_document, print_said
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, brokers_config, build, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
@@ -249,7 +249,7 @@ def _write(found: Report, doubts: list[str], form: str, out: Path | None) -> Non
         assert out is not None, "it is asked for before"
         write_tables(found, out)
     elif form == "text" and out is None:
-        print_renderables(report_lines(found))
+        print_said(report_lines(found))
         return
     else:
         text = _text(found, doubts, form)

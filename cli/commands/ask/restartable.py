@@ -6,17 +6,15 @@ import getpass
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
-from rich.console import RenderableType
 
 from cli.printing import standard_error
-from cli.printing.answers import hit_lines, line
-from cli.printing.standard_output import print_json, print_line, print_renderables
+from cli.printing.standard_output import print_json, print_line, print_said
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.duration import Duration
@@ -31,6 +29,7 @@ from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import NotFoundError
 from questions.restartable import MayRestart, Obstacle, Reason, Restartable, Verdict
+from wording.said import Said, line
 from wording.times import exact_moment
 
 if TYPE_CHECKING:
@@ -190,7 +189,7 @@ def _shown(*, as_json: bool) -> Callable[[Restartable], Restartable]:
         if as_json:
             print_json(answer)
         else:
-            print_renderables(restartable_lines(answer))
+            print_said(restartable_lines(answer))
         return answer
 
     return show
@@ -203,7 +202,7 @@ def _code(answer: Restartable) -> ExitCode:
 
 def _probe(look: Callable[[], Restartable]) -> int:
     """Print one line for a monitoring system. Return the exit code of a monitoring plugin."""
-    from cli.printing.check_lines import ProbeState, plugin_line
+    from cli.printing.probe import ProbeState, plugin_line
 
     try:
         answer = look()
@@ -215,15 +214,15 @@ def _probe(look: Callable[[], Restartable]) -> int:
     return state
 
 
-_COLOURS: Final = {Verdict.YES: "green", Verdict.NO: "bold red", Verdict.UNKNOWN: "magenta"}
+_MEANINGS: Final = {Verdict.YES: "ok", Verdict.NO: "page", Verdict.UNKNOWN: "unknown"}
 _NAMED_TOPICS: Final = 5
 _NAMED_HITS: Final = 10
 
 
-def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
+def restartable_lines(answer: Restartable) -> Said:
     """Show the verdict, and a line for each reason or doubt."""
     yield line(
-        (answer.verdict.value, _COLOURS[answer.verdict]),
+        (answer.verdict.value, _MEANINGS[answer.verdict]),
         f": {headline(answer)}  as of {exact_moment(answer.as_of_ms)}",
     )
     lease = answer.lease
@@ -236,7 +235,7 @@ def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
         if reason.topics:
             yield line(_topics(reason), indent=4)
         if reason.impact is not None:
-            yield from hit_lines(reason.impact, _NAMED_HITS)
+            yield from reason.impact.said(_NAMED_HITS)
 
 
 def headline(answer: Restartable) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word
-from cli.printing.standard_output import print_json, print_renderables, write_file
+from cli.printing.standard_output import print_json, print_said, write_file
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
@@ -25,6 +23,7 @@ from questions.timeline.folding import EventGroup, folded
 from questions.timeline.lanes import CONTROLLER_LANE
 from questions.timeline.question import ShowTimeline
 from questions.timeline.timeline import Timeline
+from wording.said import Line, Said, line, marked
 from wording.sentences import counted
 from wording.times import exact_moment
 
@@ -82,7 +81,7 @@ def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # 
         elif as_json:
             print_json(found)
         else:
-            print_renderables(timeline_lines(found, names_controllers=question.controller))
+            print_said(timeline_lines(found, names_controllers=question.controller))
         return ExitCode.OK
 
     return ask_question(source, question, flags, show)
@@ -102,7 +101,7 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
 _NAMED: Final = 8
 
 
-def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> Iterator[RenderableType]:
+def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> Said:
     """Yield the events, the oldest first. With `names_controllers`, begin with the controllers and their times."""
     about = f" of {timeline.about}" if timeline.about else ""
     count = counted(len(timeline.events), "event")
@@ -118,17 +117,17 @@ def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> It
             yield _change(change, group.first.time_ms)
 
 
-def _event(group: EventGroup) -> RenderableType:
+def _event(group: EventGroup) -> Line:
     event, several = group.first, len(group.events)
     times = f"{several} times within {(group.last_ms - event.time_ms) / 1000:.3f} s: " if several > 1 else ""
     zxid = f"{event.zxid:#x}" if event.zxid >= 0 else "-"
-    word = () if event.severity is None else (severity_word(event.severity.value), " ")
+    word = () if event.severity is None else (marked(event.severity.value), " ")
     sure = "" if event.certainty is Certainty.SEEN else f"  [{event.certainty.value}: {event.rule}]"
-    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, f"{times}{group.says}", (sure, "yellow"))
+    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, f"{times}{group.says}", (sure, "warn"))
 
 
-def _change(change: Change, began_ms: int) -> RenderableType:
+def _change(change: Change, began_ms: int) -> Line:
     more = f" and {len(change.partitions) - _NAMED} more" if len(change.partitions) > _NAMED else ""
     names = f": {', '.join(change.partitions[:_NAMED])}{more}" if len(change.partitions) > 1 else ""
     sure = f"  [{change.certainty.value}]" if change.certainty is Certainty.EXPECTED else ""
-    return line(f"{change.subject}{change.took(began_ms)}: {change.says}{names}", (sure, "yellow"), indent=6)
+    return line(f"{change.subject}{change.took(began_ms)}: {change.says}{names}", (sure, "warn"), indent=6)

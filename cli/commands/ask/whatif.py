@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
 from controller.contract.ids import BrokerId
+from wording.said import Said
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from questions.picture import Picture
     from questions.what_if import PlannedStep, PlayedScenario, Ranking
     from questions.whatif.rolling import RollingOrder
@@ -151,11 +150,11 @@ def _show_scenario(scenario: PlayedScenario, picture: Picture, *, is_all: bool, 
     return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
 
 
-def _print(answer: object, lines: Iterable[RenderableType], *, as_json: bool) -> None:
+def _print(answer: object, lines: Said, *, as_json: bool) -> None:
     if as_json:
         print_json(answer)
     else:
-        print_renderables(lines)
+        print_said(lines)
 
 
 def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:

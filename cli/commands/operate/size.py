@@ -8,9 +8,9 @@ from typing import Final
 import click
 
 from cli.capacity import DAY_MS, Capacity, shown_bytes
-from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import table_of
+from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode
+from wording.said import Table
 
 _EPILOG: Final = """\b
 Examples:
@@ -55,7 +55,7 @@ def size(clusters: int, partitions: int, changes_per_second: float, days: float,
     if as_json:
         print_json(dict(_figures(capacity)))
         return ExitCode.OK
-    print_renderables([table_of(("need", "value", "where"), _rows(capacity))])
+    print_said([Table(("need", "value", "where"), _rows(capacity))])
     return ExitCode.OK
 
 
