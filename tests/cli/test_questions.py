@@ -14,7 +14,6 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.commands.ask.lint import lint_lines
 from cli.main import main
 from cli.printing.probe import probe_line
 from cli.printing.standard_output import print_said
@@ -25,7 +24,7 @@ from questions.check import Finding, Health, check
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.lint.table import lint
+from questions.lint.table import Lint
 from questions.picture import Beginning, Picture
 from questions.question import Scope
 from questions.state import State
@@ -205,7 +204,7 @@ def test_what_people_wrote_into_znodes_does_nothing_to_a_terminal(capsys):
     ):
         print_said(explanation.said())
     print_said(check(picture).said(is_long=True))
-    print_said(lint_lines(lint(picture)))
+    print_said(Lint().ask(picture).said())
     said = capsys.readouterr().out
     assert "\x1b" not in said
     assert r"\x1b[31m[bold]\n" in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -14,10 +13,9 @@ from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
-from wording.said import Said, line, marked
 
 if TYPE_CHECKING:
-    from questions.lint.table import LintFinding, LintFindings
+    from questions.lint.table import LintFindings
     from questions.picture import Picture
 
 
@@ -52,7 +50,7 @@ def lint(*, as_json: bool, **flags: object) -> int:
             for finding in answer.findings:
                 print_json(finding)
         elif found:
-            print_said(lint_lines(found))
+            print_said(answer.said())
         else:
             standard_error.say(f"no check found trouble in {picture.header.cluster}")
         if unknown := [finding.check for finding in answer.findings if finding.count is None]:
@@ -63,16 +61,3 @@ def lint(*, as_json: bool, **flags: object) -> int:
         return ExitCode.FAILED if any(each.severity is not Severity.INFO for each in found) else ExitCode.OK
 
     return ask_question(source_of(flags), Lint(), flags, show)
-
-
-_NAMED: Final = 5
-
-
-def lint_lines(findings: Sequence[LintFinding]) -> Said:
-    """Yield the lines of the findings whose count is known."""
-    for finding in findings:
-        more = f" and {finding.count - _NAMED} more" if finding.count and finding.count > _NAMED else ""
-        named = ", ".join(finding.examples[:_NAMED])
-        yield line(marked(finding.severity.value), f"  {finding.check}: {named}{more}")
-        yield line(f"will: {finding.will}", indent=6)
-        yield line(f"do: {finding.mend}", indent=6)
