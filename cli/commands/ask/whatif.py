@@ -130,23 +130,17 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
 
 
 def _show_ranking(ranking: Ranking, _: Picture, *, as_json: bool) -> int:
-    from cli.printing.whatif_lines import ranking_lines
-
-    _print(ranking, ranking_lines(ranking), as_json=as_json)
+    _print(ranking, ranking.said(), as_json=as_json)
     return ExitCode.OK if all(loss.is_harmless for loss in ranking.losses) else ExitCode.FAILED
 
 
 def _show_rolling(order: RollingOrder, picture: Picture, *, as_json: bool) -> int:
-    from cli.printing.whatif_lines import rolling_lines
-
-    _print(order, rolling_lines(picture.header, order), as_json=as_json)
+    _print(order, order.said(picture.header), as_json=as_json)
     return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
 
 
 def _show_scenario(scenario: PlayedScenario, picture: Picture, *, is_all: bool, as_json: bool) -> int:
-    from cli.printing.whatif_lines import scenario_lines
-
-    _print(scenario, scenario_lines(scenario, picture.now_ms, is_all=is_all), as_json=as_json)
+    _print(scenario, scenario.said(picture.now_ms, is_all=is_all), as_json=as_json)
     return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
 
 
