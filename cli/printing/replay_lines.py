@@ -10,8 +10,7 @@ import msgspec
 from cli.printing.agreement import Agreement
 from cli.printing.incident_lines import Incidents
 from cli.printing.migration_lines import MigrationPast
-from cli.printing.standard_output import print_json, print_line
-from cli.printing.summary_lines import summary_lines
+from cli.printing.standard_output import plain_lines, print_json, print_line
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import RefusedRow, Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
@@ -116,7 +115,7 @@ class RowWriter:
             stamp = {"kind": "summary", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
             self._write(stamp | msgspec.to_builtins(report))
         else:
-            self._write_lines(summary_lines(report))
+            self._write_lines(plain_lines(report.summary()))
 
     def _write_agreement(self, agreement: Agreement, last: Record) -> None:
         if self._as_json:
