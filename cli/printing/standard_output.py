@@ -77,7 +77,12 @@ def print_said(said: Iterable[Line | Table]) -> None:
         from cli.printing.terminal import renderable
 
         Console().print(*map(renderable, said), sep="\n")
-        return
+    else:
+        print_plain(said)
+
+
+def print_plain(said: Iterable[Line | Table]) -> None:
+    """Print the text of an answer that may have many thousand lines, which rich would print too slowly."""
     for line in plain_lines(said):
         print_line(line, flush=False)
     flush()
