@@ -19,7 +19,6 @@ from cli.followed_outputs import (
     where_outputs_are,
     without_messages_of_waiting,
 )
-from cli.printing.agreement import percent
 from cli.printing.rows import row_options
 from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode, run_until_stopped
@@ -37,6 +36,7 @@ from outputs import OutputsError, SourceDownError, open_changes
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import rows_lost
 from questions.picture import Present
+from questions.replay.agreement import percent
 from transport.address import Address, JournalAddress, KafkaAddress
 from wording.said import Table
 from wording.times import duration
