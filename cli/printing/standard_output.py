@@ -69,6 +69,15 @@ def print_json_lines(values: Sequence[Any]) -> None:
         print_json(value, flush=False)
 
 
+def print_answer(objects: Iterable[Any], said: Iterable[Line | Table], *, as_json: bool) -> None:
+    """Print an answer in its JSON objects, or in its text."""
+    if as_json:
+        for each in objects:
+            print_json(each)
+    else:
+        print_said(said)
+
+
 def print_said(said: Iterable[Line | Table]) -> None:
     """Print the text of an answer, wrapped and coloured on a terminal, plain elsewhere."""
     if is_terminal():

@@ -16,9 +16,8 @@ from cli.printing.standard_output import (
     READER_LEFT,
     clear_terminal,
     is_terminal,
-    print_json,
+    print_answer,
     print_line,
-    print_said,
     reader_has_left,
     write_file,
 )
@@ -130,10 +129,7 @@ def _write_map(file: Path, picture: Picture, flags: Mapping[str, Any]) -> None:
 
 def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], Health]:
     def show(health: Health) -> Health:
-        if as_json:
-            print_json(health)
-        else:
-            print_said(health.said(is_long=is_long))
+        print_answer([health], health.said(is_long=is_long), as_json=as_json)
         return health
 
     return show

@@ -12,7 +12,7 @@ import click
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
 from cli.printing import standard_error
-from cli.printing.standard_output import print_json, print_said
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_settings
 from cli.settings.options import GroupedCommand
@@ -150,11 +150,7 @@ class _Printed:
 
     def show(self, differences: Differences) -> ExitCode:
         """Print the differences. Return the exit code, which shows if there are any."""
-        if self._as_json:
-            for each in differences.objects():
-                print_json(each)
-        else:
-            print_said(differences.said(is_all=self._is_all))
+        print_answer(differences.objects(), differences.said(is_all=self._is_all), as_json=self._as_json)
         return ExitCode.FAILED if differences.differences else ExitCode.OK
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.printing.standard_output import print_json, print_said
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.settings.question_options import question_of
@@ -80,10 +80,7 @@ def explain(
     question = question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic)
 
     def show(explanation: Explanation, _: Picture) -> ExitCode:
-        if as_json:
-            print_json(explanation)
-        else:
-            print_said(explanation.said())
+        print_answer([explanation], explanation.said(), as_json=as_json)
         return _code(is_known=explanation.is_known, is_good=explanation.is_well)
 
     return ask_question(source_of(flags), question, flags, show)
@@ -111,10 +108,7 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
             similar = did_you_mean(near(topic, names))
             raise NotFoundError(f"there is no topic {topic} in cluster {picture.header.cluster}{similar}")
         found = explain_key(picture, topic, key)
-        if as_json:
-            print_json(found)
-        else:
-            print_said(found.said())
+        print_answer([found], found.said(), as_json=as_json)
         return _code(is_known=blindness(picture) is None, is_good=found.takes_acks_all)
 
     return ask(source, Scope(topics=frozenset({topic})), answer)

@@ -8,7 +8,7 @@ import click
 
 from cli.printing import standard_error
 from cli.printing.rows import row_options
-from cli.printing.standard_output import print_json, print_said
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import ask_question
@@ -46,11 +46,8 @@ def lint(*, as_json: bool, **flags: object) -> int:
 
     def show(answer: LintFindings, picture: Picture) -> ExitCode:
         found = [finding for finding in answer.findings if finding.count is not None]
-        if as_json:
-            for finding in answer.findings:
-                print_json(finding)
-        elif found:
-            print_said(answer.said())
+        if as_json or found:
+            print_answer(answer.findings, answer.said(), as_json=as_json)
         else:
             standard_error.say(f"no check found trouble in {picture.header.cluster}")
         if unknown := [finding.check for finding in answer.findings if finding.count is None]:

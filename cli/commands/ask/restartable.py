@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import click
 
 from cli.printing import standard_error
-from cli.printing.standard_output import print_json, print_line, print_said
+from cli.printing.standard_output import print_answer, print_line
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.duration import Duration
@@ -29,6 +29,7 @@ from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import NotFoundError
 from questions.restartable import MayRestart, Restartable, Verdict
+from wording.said import line
 
 if TYPE_CHECKING:
     from cli.sources.served_cluster import ServedCluster
@@ -175,19 +176,14 @@ def _released(served: ServedCluster, broker: int, *, as_json: bool) -> ExitCode:
     except NoLeaseError as error:
         standard_error.complain(str(error))
         return ExitCode.FAILED
-    if as_json:
-        print_json(lease)
-    else:
-        print_line(f"{lease.holder} released the lease to restart broker {lease.broker}")
+    told = line(f"{lease.holder} released the lease to restart broker {lease.broker}")
+    print_answer([lease], [told], as_json=as_json)
     return ExitCode.OK
 
 
 def _shown(*, as_json: bool) -> Callable[[Restartable], Restartable]:
     def show(answer: Restartable) -> Restartable:
-        if as_json:
-            print_json(answer)
-        else:
-            print_said(answer.said())
+        print_answer([answer], answer.said(), as_json=as_json)
         return answer
 
     return show

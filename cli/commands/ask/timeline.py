@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.printing.standard_output import print_json, print_said, write_file
+from cli.printing.standard_output import print_answer, write_file
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
@@ -71,10 +71,8 @@ def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # 
             from dashboards.drawn_timeline.page import page_of
 
             write_file(html_file, page_of(found, doubts(picture)), "--html")
-        elif as_json:
-            print_json(found)
         else:
-            print_said(found.said(names_controllers=question.controller))
+            print_answer([found], found.said(names_controllers=question.controller), as_json=as_json)
         return ExitCode.OK
 
     return ask_question(source, question, flags, show)

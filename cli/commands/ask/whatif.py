@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cli.printing.standard_output import print_json, print_said
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
 from controller.contract.ids import BrokerId
-from wording.said import Said
 
 if TYPE_CHECKING:
     from questions.picture import Picture
@@ -130,25 +129,18 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
 
 
 def _show_ranking(ranking: Ranking, _: Picture, *, as_json: bool) -> int:
-    _print(ranking, ranking.said(), as_json=as_json)
+    print_answer([ranking], ranking.said(), as_json=as_json)
     return ExitCode.OK if all(loss.is_harmless for loss in ranking.losses) else ExitCode.FAILED
 
 
 def _show_rolling(order: RollingOrder, picture: Picture, *, as_json: bool) -> int:
-    _print(order, order.said(picture.header), as_json=as_json)
+    print_answer([order], order.said(picture.header), as_json=as_json)
     return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
 
 
 def _show_scenario(scenario: PlayedScenario, picture: Picture, *, is_all: bool, as_json: bool) -> int:
-    _print(scenario, scenario.said(picture.now_ms, is_all=is_all), as_json=as_json)
+    print_answer([scenario], scenario.said(picture.now_ms, is_all=is_all), as_json=as_json)
     return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
-
-
-def _print(answer: object, lines: Said, *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    else:
-        print_said(lines)
 
 
 def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:
