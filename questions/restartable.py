@@ -41,8 +41,6 @@ from wording.suggestions import did_you_mean, near
 from wording.times import duration, exact_moment
 
 _NAMED_TOPICS: Final = 20
-_SAID_TOPICS: Final = 5
-_SAID_HITS: Final = 10
 _WILDCARD: Final = re.compile(r"[*?[]")
 
 
@@ -54,6 +52,8 @@ class Verdict(Enum):
     UNKNOWN = "unknown"
 
 
+_SAID_TOPICS: Final = 5
+_SAID_HITS: Final = 10
 _MEANINGS: Final = {Verdict.YES: "ok", Verdict.NO: "page", Verdict.UNKNOWN: "unknown"}
 
 

@@ -41,7 +41,7 @@ class PlayedScenario(Scenario, frozen=True, omit_defaults=True):
             if impact is not None and impact.sentence:
                 yield line((impact.sentence, "page"), f", {impact.as_of(as_of_ms)}", indent=2)
                 yield from impact.said(most)
-        yield line(f"In the end: {self.in_all.sum}")
+        yield line(f"In the end: {self.in_all.totals}")
 
 
 class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

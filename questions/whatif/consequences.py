@@ -107,7 +107,7 @@ class Consequences(msgspec.Struct, frozen=True):
                 yield line(f"and {len(changes) - most} more (--all names them)", indent=4)
 
     @property
-    def sum(self) -> str:
+    def totals(self) -> str:
         """Return the counts of the whole cluster after the change and before it."""
         then, now = self.leaders, self.leaders_before
         brokers = sorted({*self.brokers, *now})

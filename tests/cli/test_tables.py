@@ -51,3 +51,10 @@ def test_in_a_file_columns_are_aligned_and_foreign_text_is_escaped():
         r"  a\nb",
         "",
     ]
+
+
+def test_on_a_terminal_a_meaning_is_a_colour_and_foreign_text_is_escaped():
+    console = Console(width=90, color_system="standard", force_terminal=True)
+    with console.capture() as captured:
+        console.print(renderable(line("a\x1b[31m\n", ("[bold]", "page"), indent=2)))
+    assert captured.get().rstrip("\n ") == "  a\\x1b[31m\\n\x1b[1;31m[bold]\x1b[0m"
