@@ -20,8 +20,8 @@ from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, 
 from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.preflight import node_checks
 from migration.preflight.tree import Tree
-from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
+from transport.kafka_login import NodeLogin
 
 SECRET = "hunter2"
 

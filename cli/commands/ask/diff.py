@@ -183,7 +183,7 @@ def _predicted(picture: Picture, printed: _Printed) -> ExitCode:
 
 def _connections(bootstrap: tuple[str, ...], flags: Mapping[str, Any]) -> dict[str, BrokerConnection]:
     from dashboards.probe.broker import BrokerConnection, Endpoint
-    from outputs.kafka_login import split_address
+    from transport.kafka_login import split_address
 
     login = read_login(read_settings(flags["config_file"], os.environ), flags["cluster"], flags)
     return {
