@@ -11,7 +11,7 @@ from typing import Any
 from controller.contract.forwarder_status import DEFAULT_JUTE_MAXBUFFER
 from ingest.errors import IngestError
 from transport.address import Address, JournalAddress
-from transport.journal import Fsync
+from transport.disk import RETAIN_BYTES, Fsync
 from transport.listening import Listening, ListeningError
 from transport.secret import read_secret
 
@@ -179,7 +179,7 @@ class IngestConfig(ZooKeeperConfig):
     metrics_allowed_hosts: tuple[str, ...] = ()
     maintenance_file: Path | None = None
     journal_fsync: Fsync = Fsync.INTERVAL
-    journal_retain_bytes: int | None = 4 * 1024**3
+    journal_retain_bytes: int | None = RETAIN_BYTES
     journal_retain_seconds: float | None = None
 
     def __post_init__(self) -> None:

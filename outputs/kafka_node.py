@@ -13,8 +13,8 @@ from kafka.errors import IncompatibleBrokerVersion, InvalidReceiveError, KafkaEr
 from kafka.net import NetworkSelector
 
 from outputs.kafka_connections import BoundedConnectionManager, kerberos_options
-from outputs.kafka_login import NodeLogin
 from outputs.kerberos import KerberosError
+from transport.kafka_login import NodeLogin
 from transport.printable import printable
 
 _LONGEST_REASON = 300

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
+from typing import Final
+
 import msgspec
 
 from controller.contract.alert_row import AlertRow, Severity
@@ -14,6 +17,14 @@ from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
 from questions.question import Question
 from questions.state import ClusterState, Counts, State, counts_of, state_of
+from wording.facts import Fact
+from wording.said import Said, line, marked
+from wording.sentences import counted
+from wording.times import exact_moment
+
+_EXAMPLES: Final = 5
+_WORDS: Final = {Severity.PAGE: ("alert", "pages"), Severity.WARN: ("warning",), Severity.INFO: ("note",)}
+_MEANINGS: Final = {State.WELL: "ok", State.DEGRADED: "warn", State.AFFECTED: "page", State.UNKNOWN: "unknown"}
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -29,6 +40,22 @@ class Finding(msgspec.Struct, frozen=True):
     evidence: tuple[str, ...]
     partitions: int
     examples: tuple[str, ...]
+
+    def said(self, as_of_ms: int, *, is_long: bool) -> Said:
+        """Yield the alert with its cause. `is_long` adds the next steps, examples and evidence."""
+        began = self.since.lasting(as_of_ms)
+        yield line(marked(self.severity.value), f"  {self.alert} of {self.subject}, {began}")
+        yield line(self.cause, indent=6)
+        if not is_long:
+            return
+        for name, step in (("expected", self.expected), ("do", self.action)):
+            if step:
+                yield line(f"{name}: {step}", indent=6)
+        if self.examples:
+            more = f" and {self.partitions - _EXAMPLES:,} more" if self.partitions > _EXAMPLES else ""
+            yield line(f"partitions: {', '.join(self.examples[:_EXAMPLES])}{more}", indent=6)
+        for evidence in self.evidence:
+            yield line(f"evidence: {evidence}", indent=6)
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +81,53 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     def is_well(self) -> bool:
         """Return whether the cluster is well, now."""
         return self.state.state is State.WELL and not self.doubts
+
+    @property
+    def summary(self) -> str:
+        """Return the controller, the size and the troubles in a line."""
+        counts = self.counts
+        kind = "KRaft controller" if self.led_by_kraft else "controller broker"
+        who = f"{kind} {self.controller}" if self.controller >= 0 else "no controller"
+        away = f" ({counts.brokers_away} down)" if counts.brokers_away else ""
+        well = "all led and in sync" if counts.topics else "as in a new cluster, or after the loss of ZooKeeper's data"
+        wrong = ", ".join(_wrong(counts)) or well
+        size = f"{counted(counts.topics, 'topic')}, {counted(counts.partitions, 'partition')}"
+        return f"{who}, epoch {self.controller_epoch}; {counted(counts.brokers, 'broker')}{away}; {size}: {wrong}"
+
+    def said(self, *, is_long: bool = False) -> Said:
+        """Yield the state and its reasons, the cluster in a line, then each finding.
+
+        A finding that only informs gets one line. `is_long` adds details.
+        """
+        state = self.state
+        word = (state.words, _MEANINGS[state.state])
+        yield line(f"{self.cluster}: ", word, f"{_alerts(self.findings)}  as of {exact_moment(self.as_of_ms)}")
+        for doubt in self.doubts:
+            yield line(marked("unknown"), f"  {doubt}")
+        yield from state.said(self.as_of_ms)
+        yield line(self.summary)
+        if self.zookeeper:
+            yield line(f"ZooKeeper: {self.zookeeper}")
+        for finding in self.findings:
+            yield from finding.said(self.as_of_ms, is_long=is_long or finding.severity is not Severity.INFO)
+
+
+def _alerts(findings: Collection[Finding]) -> str:
+    """Return how many alerts are open, in brackets."""
+    counts = {words: sum(finding.severity is severity for finding in findings) for severity, words in _WORDS.items()}
+    told = [counted(count, *words) for words, count in counts.items() if count]
+    return f" ({', '.join(told)})" if told else ""
+
+
+def _wrong(counts: Counts) -> Iterator[str]:
+    for count, word in (
+        (counts.leaderless, Fact.WITHOUT_LEADER.word),
+        (counts.under_min_isr, Fact.REJECTS_ACKS_ALL.word),
+        (counts.under_replicated, Fact.UNDER_REPLICATED.word),
+        (counts.reassigning, "being reassigned"),
+    ):
+        if count:
+            yield f"{count:,} {word}"
 
 
 class Check(Question, frozen=True):

@@ -7,7 +7,9 @@ much there.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
@@ -27,6 +29,9 @@ from controller.view.metadata import (
     UnreadableZnode,
 )
 from controller.view.types import Context
+from wording.facts import replicas_in_words
+from wording.said import Line, Said, line
+from wording.sentences import counted
 
 _ONLINE: Final = PartitionState.ONLINE.word
 _UNREADABLE_STATE: Final = "its state cannot be read"
@@ -50,6 +55,11 @@ _NONE: Final = ()
 _AT_MIN_ISR: Final = (Concern.AT_MIN_ISR,)
 
 
+_UNASKED: Final = frozenset({Concern.OFFLINE, Concern.UNDER_MIN_ISR, Concern.UNDER_REPLICATED})
+_ORDER: Final = {concern: place for place, concern in enumerate(Concern)}
+_NAMED_PARTITIONS: Final = 20
+
+
 class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="partition"):
     """A partition's metadata with what is wrong with it, the worst first."""
 
@@ -64,6 +74,40 @@ class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="par
         """Return TOPIC-PARTITION."""
         return f"{self.topic}-{self.partition}"
 
+    @property
+    def is_unwell(self) -> bool:
+        """Return whether it is shown unasked."""
+        return self.state == UNREADABLE or not _UNASKED.isdisjoint(self.concerns)
+
+    @property
+    def word(self) -> str:
+        """Return the worst concern, or the state."""
+        if self.concerns:
+            return self.concerns[0].value
+        return "deleting" if self.deleting else self.state
+
+    def said(self) -> Line:
+        """Return the partition with its worst concern, and the reason."""
+        leader = f"broker {self.leader}" if self.leader >= 0 else "none"
+        why = self.reason or f"leader {leader}, {replicas_in_words(self.isr, self.replicas)}"
+        return line(f"{self.name}: {self.word}: {why}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Choice of partitions by topic and by concern, by default all."""
+
+    topics: frozenset[str] = frozenset()
+    only: Concern | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.topics) or self.only is not None
+
+    def has(self, partition: JudgedPartition) -> bool:
+        """Return whether to show the partition."""
+        of_topic = not self.topics or partition.topic in self.topics
+        return of_topic and (self.only is None or self.only in partition.concerns)
+
 
 class JudgedCluster:
     """A cluster at one moment, from the metadata of its znodes.
@@ -77,6 +121,53 @@ class JudgedCluster:
         (self.controller,) = (line for line in metadata if isinstance(line, ControllerMetadata))
         lines = [line for line in metadata if isinstance(line, PartitionMetadata)]
         self.partitions = _judged(lines, replicated)
+
+    def chosen(self, selection: Selection) -> list[JudgedPartition]:
+        """Return the chosen partitions."""
+        return list(filter(selection.has, self.partitions)) if selection else self.partitions
+
+    def said(self, selection: Selection) -> Said:
+        """Yield the brokers, the counts, and the chosen or troubled partitions, worst first."""
+        yield from self._cluster()
+        if selection:
+            chosen = sorted(self.chosen(selection), key=_worst_first)
+            yield from (partition.said() for partition in chosen)
+            if not chosen:
+                yield line("no partition matches")
+            return
+        unwell = sorted((partition for partition in self.partitions if partition.is_unwell), key=_worst_first)
+        yield from (partition.said() for partition in unwell[:_NAMED_PARTITIONS])
+        if rest := unwell[_NAMED_PARTITIONS:]:
+            words = Counter(partition.word for partition in rest)
+            counts = ", ".join(f"{count} {word}" for word, count in words.items())
+            yield line(f"and {len(rest)} more ({counts}, --only names all of one kind, --json all)")
+
+    def _cluster(self) -> Said:
+        partitions, controller = self.partitions, self.controller
+        led = Counter(partition.leader for partition in partitions)
+        hosted = Counter(broker for partition in partitions for broker in partition.replicas)
+        who = f"broker {controller.broker}" if controller.broker >= 0 else "none"
+        yield line(f"controller: {who}, epoch {controller.epoch}")
+        for broker in self.brokers:
+            hosts = counted(hosted[broker.broker], "partition")
+            if not broker.registered:
+                yield line(f"broker {broker.broker}: not registered, hosts {hosts}")
+                continue
+            rack = f", rack {broker.rack}" if broker.rack else ""
+            where = ",".join(broker.endpoints) or "no endpoint"
+            leads = f"leads {led[broker.broker]} of {hosts}"
+            yield line(f"broker {broker.broker}: epoch {broker.epoch}, {where}{rack}, {leads}")
+        states = Counter(partition.state for partition in partitions)
+        counts = ", ".join(f"{count} {state}" for state, count in sorted(states.items())) or "none"
+        topics = counted(len({partition.topic for partition in partitions}), "topic")
+        yield line(f"{topics}, {counted(len(partitions), 'partition')}: {counts}")
+        if self.unreadable:
+            yield line(f"incomplete: {counted(len(self.unreadable), 'znode')} cannot be read, nor their children")
+
+
+def _worst_first(partition: JudgedPartition) -> tuple[int, str, int]:
+    worst = min((_ORDER[concern] for concern in partition.concerns), default=len(_ORDER))
+    return worst, partition.topic, partition.partition
 
 
 def _judged(lines: Iterable[PartitionMetadata], replicated: Callable[[Sound], Outcome]) -> list[JudgedPartition]:
@@ -104,10 +195,10 @@ def _judged(lines: Iterable[PartitionMetadata], replicated: Callable[[Sound], Ou
 
 def _sound(lines: Iterable[PartitionMetadata]) -> dict[str, set[PartitionId]]:
     found: dict[str, set[PartitionId]] = {}
-    for line in lines:
-        still = not (line.deleting or line.adding_replicas or line.removing_replicas)
-        if line.state == _ONLINE and still and len(line.isr) >= len(line.replicas):
-            found.setdefault(line.topic, set()).add(line.partition)
+    for each in lines:
+        still = not (each.deleting or each.adding_replicas or each.removing_replicas)
+        if each.state == _ONLINE and still and len(each.isr) >= len(each.replicas):
+            found.setdefault(each.topic, set()).add(each.partition)
     return found
 
 

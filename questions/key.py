@@ -14,6 +14,7 @@ from controller.contract.problem import UNUSABLE
 from controller.rules.partitioner import partition_for_key
 from controller.view.health import takes_acks_all
 from questions.picture import Picture
+from wording.said import Said, line
 
 _LONG_BYTES: Final = 8
 
@@ -38,6 +39,15 @@ class KeyAnswer(msgspec.Struct, frozen=True):
     takes_acks_all: bool
     reason: str | None  # the partition's problem, if it has one
     as_of_ms: int
+
+    def said(self) -> Said:
+        """Yield the key's partition, and whether a producer can write there."""
+        yield line(f"the key goes to {self.topic}-{self.partition}, one of {self.partitions} partitions")
+        yield line(f"leader: {'none' if self.leader is None else f'broker {self.leader}'}", indent=2)
+        for acks, accepted in (("1", self.takes_acks_1), ("all", self.takes_acks_all)):
+            yield line(f"acks={acks}: ", ("accepted", "ok") if accepted else ("refused", "page"), indent=2)
+        if self.reason is not None:
+            yield line(self.reason, indent=2)
 
 
 def key_bytes(text: str, key_format: KeyFormat) -> bytes:

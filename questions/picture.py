@@ -18,6 +18,7 @@ from controller.contract.znodes import Brokers
 from controller.view.health import reason_for
 from controller.view.types import Context, Header, Partition, Topic
 from questions.clients.groups import NO_CLIENTS, Clients
+from wording.times import lasting
 
 CONTROLLER_GROUP: Final = "controller"  # group of the alerts about the controller
 _ALERTS_OF_A_SEVERITY: Final = 50  # alerts name causes, so a cluster has many only while the causes are unknown
@@ -37,6 +38,10 @@ class Beginning(msgspec.Struct, frozen=True):
 
     ms: int | None
     exact: bool
+
+    def lasting(self, as_of_ms: int) -> str:
+        """Return the duration and its start, marked if the start may be earlier, as for findings of a first read."""
+        return lasting(self.ms, as_of_ms, exact=self.exact)
 
 
 class Present(NamedTuple):

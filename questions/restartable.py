@@ -35,9 +35,10 @@ from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import failing_starts
 from questions.whatif.scenario import Change, Step, play
 from wording.facts import Fact, down, unknown
+from wording.said import Said, line
 from wording.sentences import counted, verb
 from wording.suggestions import did_you_mean, near
-from wording.times import duration
+from wording.times import duration, exact_moment
 
 _NAMED_TOPICS: Final = 20
 _WILDCARD: Final = re.compile(r"[*?[]")
@@ -49,6 +50,11 @@ class Verdict(Enum):
     YES = "yes"
     NO = "no"
     UNKNOWN = "unknown"
+
+
+_SAID_TOPICS: Final = 5
+_SAID_HITS: Final = 10
+_MEANINGS: Final = {Verdict.YES: "ok", Verdict.NO: "page", Verdict.UNKNOWN: "unknown"}
 
 
 class Obstacle(Enum):
@@ -86,6 +92,16 @@ class Reason(msgspec.Struct, frozen=True):
     more_topics: int = 0
     impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
+    def said(self) -> Said:
+        """Yield the reason, then its topics and groups."""
+        yield line(self.sentence, indent=2)
+        if self.topics:
+            named = [f"{each.topic} ({each.partitions})" for each in self.topics[:_SAID_TOPICS]]
+            more = len(self.topics) - len(named) + self.more_topics
+            yield line(", ".join([*named, *([f"and {more} more"] if more else [])]), indent=4)
+        if self.impact is not None:
+            yield from self.impact.said(_SAID_HITS)
+
 
 class Restartable(msgspec.Struct, frozen=True):
     """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown.
@@ -100,6 +116,32 @@ class Restartable(msgspec.Struct, frozen=True):
     reasons: tuple[Reason, ...]
     doubts: tuple[str, ...]
     lease: Lease | None = None
+
+    @property
+    def headline(self) -> str:
+        """Return the verdict as a sentence."""
+        if self.verdict is Verdict.YES:
+            return f"broker {self.broker} may be restarted now"
+        if self.verdict is Verdict.NO:
+            return f"do not restart broker {self.broker} now"
+        return f"Kontrast does not know whether broker {self.broker} may be restarted"
+
+    @property
+    def one_line(self) -> str:
+        """Return the verdict with all reasons on one line."""
+        why = "; ".join([*self.doubts, *(reason.sentence for reason in self.reasons)])
+        return f"{self.headline}{': ' if why else ''}{why}"
+
+    def said(self) -> Said:
+        """Yield the verdict, and a line for each reason or doubt."""
+        word = (self.verdict.value, _MEANINGS[self.verdict])
+        yield line(word, f": {self.headline}  as of {exact_moment(self.as_of_ms)}")
+        if self.lease is not None and not any(reason.obstacle is Obstacle.LEASE for reason in self.reasons):
+            yield line(f"{self.lease.holder} holds the lease until {exact_moment(self.lease.until_ms)}", indent=2)
+        for doubt in self.doubts:
+            yield line(doubt, indent=2)
+        for reason in self.reasons:
+            yield from reason.said()
 
 
 class MayRestart(Question, frozen=True):

@@ -14,7 +14,8 @@ from controller.contract.gauges_row import GaugesRow
 from questions.doubts import blindness
 from questions.incidents import Incident, is_own
 from questions.picture import Beginning, Picture
-from wording.facts import Fact
+from wording.facts import Fact, event_since
+from wording.said import Said, line
 from wording.sentences import all_of, counted, event_of, first_sentence
 
 _HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name})
@@ -71,6 +72,16 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """Return the state in words. An alert can page before clients are affected."""
         return "paged" if self.state is State.AFFECTED and not self.unusable else WORDS[self.state]
+
+    def said(self, as_of_ms: int) -> Said:
+        """Yield the event with its start, and the first step, unless the cluster is well."""
+        if self.state is State.WELL:
+            return
+        if self.state is not State.UNKNOWN:
+            yield line(event_since(self.event, self.since.lasting(as_of_ms)) if self.since else self.event)
+        if self.first_step:
+            restores = f", which {self.restores}" if self.restores else ""
+            yield line(f"first step: {self.first_step}{restores}")
 
 
 def not_known(reason: str, since_ms: int | None = None, first_step: str = "") -> ClusterState:

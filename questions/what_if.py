@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Annotated
+from itertools import zip_longest
+from typing import Annotated, Final
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -21,12 +22,26 @@ from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.ranking import Loss, rank_losses
 from questions.whatif.rolling import RollingOrder, failing_starts, rolling_order
 from questions.whatif.scenario import Change, Scenario, Step, brokers_in, play
+from wording.said import Said, Table, line
+
+_NAMED: Final = 10
+_RANKED: Final = ("lost", "offline", "reject acks=all", "unclean", "leaders move", "most leaders then", "topics")
 
 
 class PlayedScenario(Scenario, frozen=True, omit_defaults=True):
     """The steps, their common effect, and the impact of each step on consumer groups, if any is known."""
 
     impacts: tuple[Impact, ...] = ()
+
+    def said(self, as_of_ms: int, *, is_all: bool) -> Said:
+        """Yield each step, its impact on consumer groups if they are known, and the common effect."""
+        most = None if is_all else _NAMED
+        for step, impact in zip_longest(self.steps, self.impacts):
+            yield from step.consequences.said(step.title, most)
+            if impact is not None and impact.sentence:
+                yield line((impact.sentence, "page"), f", {impact.as_of(as_of_ms)}", indent=2)
+                yield from impact.said(most)
+        yield line(f"In the end: {self.in_all.totals}")
 
 
 class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -88,6 +103,10 @@ class Ranking(msgspec.Struct, frozen=True):
 
     cluster: str
     losses: tuple[Loss, ...]
+
+    def said(self) -> Said:
+        """Yield a table of the losses."""
+        yield Table(_RANKED, [loss.cells for loss in self.losses], below=1)
 
 
 class WhatIfEach(Question, frozen=True):

@@ -23,7 +23,7 @@ from controller.rules.settings import GivenSettings, read_settings
 from controller.rules.topic_ranks import TopicRanks
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
-from transport.journal import RETAIN_BYTES
+from transport.disk import RETAIN_BYTES
 
 _OWN_GROUP = Path("/proc/self/cgroup")
 _GROUPS = Path("/sys/fs/cgroup")

@@ -1,13 +1,23 @@
-"""Make directories that only their owner reads, and describe a full disk."""
+"""Make directories that only their owner reads, decide when lines reach the disk, and describe a full disk."""
 
 from __future__ import annotations
 
 import errno
 import os
 import shutil
+from enum import Enum
 from pathlib import Path
 
+RETAIN_BYTES = 4 * 1024**3  # of a journal
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+
+class Fsync(Enum):
+    """Policy for forcing lines to disk. Only a crash of the machine, not of a process, can lose unforced lines."""
+
+    ALWAYS = "always"  # before an append returns
+    INTERVAL = "interval"  # by the first append after the interval, and at close
+    NEVER = "never"  # whenever the operating system likes
 
 
 def make_private(directory: Path) -> None:

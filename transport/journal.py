@@ -13,12 +13,11 @@ import os
 import time
 import uuid
 from collections.abc import Callable, Sequence
-from enum import Enum
 from pathlib import Path
 from types import TracebackType
 
 from transport.compaction import Standing, compact, remove
-from transport.disk import NO_ROOM, force, no_room
+from transport.disk import NO_ROOM, RETAIN_BYTES, Fsync, force, no_room
 from transport.journal_lock import lock, unlock
 from transport.journal_reading import (
     Hole,
@@ -71,7 +70,6 @@ __all__ = [
     "read_journal",
 ]
 
-RETAIN_BYTES = 4 * 1024**3
 _SEGMENT_BYTES = 64 * 1024**2
 
 # More than can be lost in a crash, because a forwarder writes less within the second that is not forced to disk, and
@@ -79,14 +77,6 @@ _SEGMENT_BYTES = 64 * 1024**2
 _LOST_AT_MOST_BYTES = 256 * 1024**2
 _COMPACT_AGAIN_SECONDS = 60.0
 _CHECK_SECONDS = 0.1  # a tenth of the guaranteed time, because a look costs as much as a short append's write
-
-
-class Fsync(Enum):
-    """Policy for forcing lines to disk. Only a crash of the machine, not of a process, can lose unforced lines."""
-
-    ALWAYS = "always"  # before an append returns
-    INTERVAL = "interval"  # by the first append after the interval, and at close
-    NEVER = "never"  # whenever the operating system likes
 
 
 def _segment_bytes_for(retain_bytes: int | None) -> int:

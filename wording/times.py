@@ -37,7 +37,12 @@ def moment(ms: int) -> str:
 
 def exact_moment(ms: int) -> str:
     """Return a moment since 1970 to the millisecond: 2026-11-24 22:13:59.120Z."""
-    return f"{_utc(ms):%Y-%m-%d %H:%M:%S}.{_utc(ms).microsecond // 1_000:03}Z"
+    return f"{moment_in_utc(ms)}Z"
+
+
+def moment_in_utc(ms: int) -> str:
+    """Return a moment since 1970 for a column in which all are in UTC: 2026-11-24 22:13:59.120."""
+    return f"{_utc(ms):%Y-%m-%d %H:%M:%S}.{_utc(ms).microsecond // 1_000:03}"
 
 
 def rfc3339(ms: int) -> str:

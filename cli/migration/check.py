@@ -11,7 +11,7 @@ import click
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import standard_error
-from cli.printing.preflight_lines import print_json, print_report
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
 from cli.settings.id_lists import read_ids
@@ -140,7 +140,7 @@ def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
     if tree.is_ruled_by_kraft:
         standard_error.say("the migration is under way and a KRaft controller leads, so findings affect its next sync")
     report = examine(tree, release)
-    (print_json if as_json else print_report)(report)
+    print_answer(report.objects(), report.said(), as_json=as_json)
     return ExitCode.OK if report.is_clean else ExitCode.FAILED
 
 

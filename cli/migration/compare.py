@@ -12,7 +12,7 @@ import click
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
 from cli.printing import standard_error
-from cli.printing.comparison_lines import print_comparison, print_json
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
@@ -127,7 +127,7 @@ def _compare(zookeeper: _ZooKeeper, bootstrap: tuple[str, ...], config: KafkaLog
         reader.close()
     if zookeeper.stop.is_set():
         raise StoppedError
-    (print_json if as_json else print_comparison)(nodes, comparison)
+    print_answer(comparison.objects(nodes), comparison.said(nodes), as_json=as_json)
     return ExitCode.OK if comparison.verdict is ComparisonOutcome.EQUAL else ExitCode.FAILED
 
 

@@ -14,7 +14,7 @@ from cli.settings.options import settings_options
 from controller.contract.ids import BrokerId
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from migration.preflight.tree import Tree
-from outputs.kafka_login import NodeLogin, split_address
+from transport.kafka_login import NodeLogin, split_address
 
 TIMEOUT_SECONDS: Final = 10.0
 _SECTION: Final = "serve.probe"

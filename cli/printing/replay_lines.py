@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from cli.printing.agreement import Agreement
-from cli.printing.incident_lines import Incidents
-from cli.printing.migration_lines import MigrationPast
-from cli.printing.standard_output import print_json, print_line
-from cli.printing.summary_lines import summary_lines
+from cli.printing.standard_output import print_json, print_line, print_plain
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import RefusedRow, Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
@@ -22,9 +18,12 @@ from controller.contract.records import LATEST_MS, Record, RecordKind
 from controller.contract.row import Row
 from controller.view.gauges import gauges_row
 from controller.view.types import FOLLOWING, Context
+from questions.replay.agreement import Agreement
+from questions.replay.incidents import Incidents
+from questions.replay.phases import MigrationPast
 from questions.report.account import EVER_MS, Account
 from questions.report.cluster_report import report_of
-from wording.times import exact_moment
+from wording.times import moment_in_utc
 
 EMITTABLE: Final = OUTPUTS
 
@@ -98,7 +97,7 @@ class RowWriter:
             for phase in self._migration.objects():
                 self._write(phase)
         else:
-            self._write_lines((*self._migration.lines(to_the_millisecond), *self._incidents.lines(to_the_millisecond)))
+            print_plain((*self._migration.said(), *self._incidents.said()))
         if self._before is not None and self._newest is not None:
             self._write_summary(context, self._newest)
             self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
@@ -116,14 +115,14 @@ class RowWriter:
             stamp = {"kind": "summary", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
             self._write(stamp | msgspec.to_builtins(report))
         else:
-            self._write_lines(summary_lines(report))
+            print_plain(report.summary())
 
     def _write_agreement(self, agreement: Agreement, last: Record) -> None:
         if self._as_json:
             stamp = {"kind": "agreement", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
             self._write(stamp | agreement.fields())
         else:
-            self._write_lines([agreement.line()])
+            print_line(agreement.line())
 
     def row(self, row: Row) -> None:
         """Write the row if its output is chosen and it says something."""
@@ -161,10 +160,6 @@ class RowWriter:
             print_json(fields, flush=False)
         else:
             print_line(sentence(fields), flush=False)
-
-    def _write_lines(self, lines: Iterable[str]) -> None:
-        for line in lines:
-            print_line(line, flush=False)
 
 
 def row_object(row: Row) -> dict[str, Any]:
@@ -204,12 +199,7 @@ def _by_broker(counts: Mapping[BrokerId, int]) -> dict[str, int]:
 def sentence(fields: Mapping[str, Any]) -> str:
     """Return the JSON object as a line for people, with time, zxid, kind and content."""
     said = _SAID.get(fields["kind"], _pairs)(fields)
-    return f"{to_the_millisecond(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
-
-
-def to_the_millisecond(time_ms: int) -> str:
-    """Return a moment in UTC, to the millisecond."""
-    return exact_moment(time_ms).removesuffix("Z")
+    return f"{moment_in_utc(fields['time_ms'])}  {fields['zxid'] or '-':>8}  {fields['kind']:<10}  {said}"
 
 
 def _transition(fields: Mapping[str, Any]) -> str:

@@ -13,18 +13,16 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+from unicodedata import category, east_asian_width
 
 import msgspec
 
 from cli.printing import standard_error
 from questions.question import NotFoundError
 from transport.printable import printable, printable_json
+from wording.said import Line, Table
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-_UNBOUNDED: Final = 10_000  # columns for a file or a pipe, so that no line wraps
 _ENCODER: Final = msgspec.json.Encoder()
 
 READER_LEFT: Final = 141  # exit code of a command without a use but for its reader: 128 + SIGPIPE
@@ -71,27 +69,52 @@ def print_json_lines(values: Sequence[Any]) -> None:
         print_json(value, flush=False)
 
 
-def print_renderables(items: Iterable[RenderableType]) -> None:
-    """Print the results of `answers.line` and `tables.table_of`, wrapped on a terminal, unwrapped elsewhere."""
-    if is_terminal():
-        from rich.console import Console  # not for --help
+def print_answer(objects: Iterable[Any], said: Iterable[Line | Table], *, as_json: bool) -> None:
+    """Print an answer in its JSON objects, or in its text."""
+    if as_json:
+        for each in objects:
+            print_json(each)
+    else:
+        print_said(said)
 
-        Console().print(*items, sep="\n")
-        return
-    for line in plain_lines(items):
+
+def print_said(said: Iterable[Line | Table]) -> None:
+    """Print the text of an answer, wrapped and coloured on a terminal, plain elsewhere."""
+    if is_terminal():
+        from rich.console import Console
+
+        from cli.printing.terminal import renderable
+
+        Console().print(*map(renderable, said), sep="\n")
+    else:
+        print_plain(said)
+
+
+def print_plain(said: Iterable[Line | Table]) -> None:
+    """Print the text of an answer that may have many thousand lines, which rich would print too slowly."""
+    for line in plain_lines(said):
         print_line(line, flush=False)
     flush()
 
 
-def plain_lines(items: Iterable[RenderableType]) -> list[str]:
-    """Return lines without colours, wraps and trailing blanks."""
-    from rich.console import Console  # not for --help
+def plain_lines(said: Iterable[Line | Table]) -> Iterator[str]:
+    """Yield the lines of a text, with foreign text escaped, and without trailing blanks."""
+    for each in said:
+        if isinstance(each, Line):
+            yield printable(each.text).rstrip()
+            continue
+        rows = [[printable(cell) for cell in row] for row in (each.columns, *each.rows)]
+        widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            padded = (cell + " " * (width - _width(cell)) for cell, width in zip(row, widths, strict=True))
+            yield "  ".join(padded).rstrip()
 
-    console = Console(width=_UNBOUNDED, color_system=None, force_terminal=False)
-    with console.capture() as captured:
-        for item in items:
-            console.print(item)
-    return [line.rstrip() for line in captured.get().splitlines()]
+
+def _width(text: str) -> int:
+    """Return the columns of a terminal that the text takes."""
+    if text.isascii():
+        return len(text)
+    return sum(category(each)[0] != "M" and 1 + (east_asian_width(each) in "WF") for each in text)
 
 
 def print_document(text: str) -> None:

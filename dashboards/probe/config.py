@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dashboards.errors import ServeError
-from outputs.kafka_login import NodeLogin, split_address
-from transport.kafka_login import KafkaLogin, KafkaLoginError
+from transport.kafka_login import KafkaLogin, KafkaLoginError, NodeLogin, split_address
 from transport.secret import read_secret
 
 _LOGIN_KEYS = (

@@ -31,9 +31,9 @@ from migration.comparison.view import (
 )
 from migration.nodes.nodes import Mode, Nodes, Quorum
 from migration.nodes.requests import ask_nodes
-from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
 from questions.cluster_rows import ClusterSnapshot
+from transport.kafka_login import NodeLogin
 from wording.sentences import counted
 from wording.times import rfc3339
 

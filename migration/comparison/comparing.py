@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
 from migration.comparison.view import BothValues, CopiedSubject, Expected, Key, QuorumView, differences
 from migration.comparison.zookeeper_view import forbidden_subjects, zookeeper_values
-from migration.nodes.nodes import Node, Quorum
+from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
+from wording.said import Said, cut, line
 
 if TYPE_CHECKING:
     from migration.comparison.quorum_view import QuorumReader
@@ -28,6 +29,21 @@ class ComparisonOutcome(Enum):
     LAGGING = "lagging"  # values differ, but ZooKeeper may not have been written yet
     DIFFERENT = "different"  # values differ, though ZooKeeper has reached the quorum's earlier position
     NOT_COMPARED = "not compared"
+
+
+_SHOWN: Final = 20  # differences of a subject
+_MEANINGS: Final = {
+    ComparisonOutcome.DIFFERENT: "page",
+    ComparisonOutcome.LAGGING: "warn",
+    ComparisonOutcome.EQUAL: "ok",
+}
+_SENTENCES: Final = {
+    ComparisonOutcome.EQUAL: "ZooKeeper equals the quorum",
+    ComparisonOutcome.LAGGING: "ZooKeeper is behind the quorum. A rollback now would lose the missing records. If "
+    "this lasts, restart the quorum's leader, which writes everything again",
+    ComparisonOutcome.DIFFERENT: "ZooKeeper differs from the quorum, and the dual write does not mend it. A rollback "
+    "now would bring ZooKeeper's values back. The quorum's next leader sets them to its own",
+}
 
 
 class ZooKeeperSide(Protocol):
@@ -52,6 +68,39 @@ class SubjectResult:
     differences: Mapping[Key, BothValues] = field(default_factory=dict)
     withheld: Mapping[str, str] = field(default_factory=dict)
 
+    def said(self) -> Said:
+        """Yield the verdict, the first differences, and what was not compared."""
+        word = (f"{self.verdict.value:<12}", _MEANINGS.get(self.verdict, ""))
+        if self.verdict is ComparisonOutcome.NOT_COMPARED:
+            yield line(word, f"  {self.subject.value}: {cut(self.reason)}")
+            return
+        count = f"{len(self.differences)} of {self.compared}" if self.differences else f"{self.compared}"
+        yield line(word, f"  {self.subject.value}: {count}, by {cut(self.source)}")
+        for key, difference in list(self.differences.items())[:_SHOWN]:
+            zookeeper, quorum = ("nothing" if side is None else cut(side) or '""' for side in difference)
+            yield line(f"{cut(str(key))}: ZooKeeper has {zookeeper}, the quorum has {quorum}", indent=2)
+        if len(self.differences) > _SHOWN:
+            yield line(f"and {len(self.differences) - _SHOWN} more (--json names all)", indent=2)
+        for group, reason in sorted(self.withheld.items()):
+            yield line(f"not compared: {cut(group)}: {cut(reason)}", indent=2)
+
+    def object(self) -> dict[str, object]:
+        """Return the object of --json."""
+        differences = [
+            {"of": key.group, "name": key.name, "zookeeper": one.zookeeper, "quorum": one.quorum}
+            for key, one in self.differences.items()
+        ]
+        return {
+            "type": "subject",
+            "subject": self.subject.value,
+            "verdict": self.verdict.value,
+            "compared": self.compared,
+            "source": self.source,
+            "reason": self.reason,
+            "differences": differences,
+            "not_compared": self.withheld,
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
@@ -75,6 +124,48 @@ class Comparison:
         return (
             ComparisonOutcome.LAGGING if ComparisonOutcome.LAGGING in verdicts or self.lag else ComparisonOutcome.EQUAL
         )
+
+    def said(self, nodes: Nodes) -> Said:
+        """Yield the nodes, each subject with its differences, and the total."""
+        for node in nodes.nodes:
+            yield line(f"{cut(node.name)}: {cut(node.mode.words if node.mode else node.reason)}")
+        for result in self.subjects:
+            yield from result.said()
+        if self.verdict is not ComparisonOutcome.EQUAL and nodes.in_mode(Mode.CONTROLLER):
+            yield line(
+                "a controller lacks the migration's flag. If the migration is finalized, no process writes to "
+                "ZooKeeper again, and there is no way back"
+            )
+        quorum = nodes.quorum
+        leader = "" if quorum is None else f", leader {quorum.leader} of leader epoch {quorum.leader_epoch}"
+        position = (
+            f"/migration is at offset {self.offset}, the quorum's high watermark is "
+            f"{self.high_watermark} (lag {self.lag}){leader}"
+        )
+        yield line(f"{_SENTENCES[self.verdict]} ({position})")
+
+    def objects(self, nodes: Nodes) -> Iterator[dict[str, object]]:
+        """Yield an object for each node, for each subject, and for the total."""
+        for node in nodes.nodes:
+            yield {
+                "type": "node",
+                "address": node.address,
+                "id": node.node_id,
+                "mode": node.mode.value if node.mode else None,
+                "reason": node.reason,
+            }
+        yield from (result.object() for result in self.subjects)
+        quorum = nodes.quorum
+        yield {
+            "type": "comparison",
+            "verdict": self.verdict.value,
+            "offset": self.offset,
+            "high_watermark": self.high_watermark,
+            "lag": self.lag,
+            "leader": quorum.leader if quorum else None,
+            "leader_epoch": quorum.leader_epoch if quorum else None,
+            "voters": quorum.voters if quorum else None,
+        }
 
 
 def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: float = PATIENCE_SECONDS) -> Comparison:

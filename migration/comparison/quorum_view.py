@@ -37,8 +37,8 @@ from migration.comparison.view import (
 )
 from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.nodes.requests import UNREADABLE_ANSWERS, ask_quorum, connect, refuse
-from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
+from transport.kafka_login import NodeLogin
 
 # Metadata takes 40, 36 and 12 bytes for a topic, a partition and a replica. The limit has room, because the quorum may
 # have more topics than ZooKeeper.

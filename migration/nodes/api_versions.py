@@ -17,8 +17,8 @@ from kafka.errors import KafkaError
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.parser import KafkaProtocol
 
-from outputs.kafka_login import NodeLogin, split_address
 from outputs.kafka_node import NodeError
+from transport.kafka_login import NodeLogin, split_address
 from transport.printable import printable
 
 # Kafka 3.9.2 answers with 500 bytes. An API takes 7, a feature some 30.

@@ -13,8 +13,8 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeConfigsRequest,
 from controller.contract.ids import BrokerId
 from migration.nodes.api_versions import ApiVersions, ask_api_versions
 from migration.nodes.nodes import Node, Nodes, Quorum, mode_of
-from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
+from transport.kafka_login import NodeLogin
 from transport.printable import printable
 
 _AT_ONCE = 32

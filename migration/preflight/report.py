@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from migration.preflight.check import Check, Finding, Patch
+from migration.preflight.check import Check, Finding, Patch, written
 from migration.preflight.losses import LOSSES
 from migration.preflight.outages import OUTAGES
 from migration.preflight.tree import Tree
 from migration.preflight.waits import WAITS
+from wording.said import Said, cut, line
 
 CHECKS: Final[tuple[Check, ...]] = (*OUTAGES, *WAITS, *LOSSES)
 
-
 _ANY_PATCH: Final = 999
+_SHOWN: Final = 5  # findings of a check in full
+_NAMED: Final = 50  # named znodes of a finding, about half of a large fleet
+_MEANINGS: Final = {"loses": "page", "kills": "page", "sticks": "page", "blocks": "warn", "rollback": "warn"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +28,19 @@ class FailedCheck:
 
     check: Check
     findings: tuple[Finding, ...]
+
+    def said(self, word: str) -> Said:
+        """Yield the check behind its word, the first findings, and what they mean."""
+        check = self.check
+        yield line((word, _MEANINGS.get(word, "")), f"  {check.name}: {check.what}")
+        for finding in self.findings[:_SHOWN]:
+            yield line(f"{cut(finding.znode)}: {cut(finding.detail)}", indent=2)
+        if more := self.findings[_SHOWN:]:
+            named = ", ".join(finding.znode for finding in more[:_NAMED])
+            yield line(f"and {len(more)} more: {cut(named)}{', …' if len(more) > _NAMED else ''}", indent=2)
+        yield line(f"means: {check.means}", indent=2)
+        yield line(f"do: {check.mend}", indent=2)
+        yield line(f"releases: {check.releases}. Source: {check.source}", indent=2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,67 @@ class Report:
     def is_clean(self) -> bool:
         """Return whether all questions were answered without a finding."""
         return not self.found and not any(unchecked.is_withheld for unchecked in self.unchecked)
+
+    def said(self) -> Said:
+        """Yield findings, worst first, then advice, impossible checks, the total, and the lifecycle."""
+        for found in self.found:
+            yield from found.said(found.check.outcome.value)
+        for found in self.advice:
+            yield from found.said("advice")
+        for each in self.unchecked:
+            yield line(f"not checked: {each.check.name} ({each.check.what}): {cut(each.reason)}")
+        yield line(f"{self._total}, {self._releases}")
+        yield line(f"the end of ZooKeeper, as of {AS_OF}:")
+        for last in LAST_RELEASES:
+            yield line(last.sentence, indent=2)
+            yield line(f"source: {' '.join(last.sources)}", indent=4)
+
+    @property
+    def _total(self) -> str:
+        counts: Counter[str] = Counter()
+        for found in self.found:
+            counts[found.check.outcome.value] += len(found.findings)
+        if counts:
+            what = f"found: {', '.join(f'{count} {outcome}' for outcome, count in counts.items())}"
+        elif any(unchecked.is_withheld for unchecked in self.unchecked):
+            what = "no problem was found in the znodes that were read"
+        else:
+            what = "no obstacle was found"
+        unchecked = f" ({len(self.unchecked)} checks not made, or not of all znodes)" if self.unchecked else ""
+        return f"{what}{unchecked}"
+
+    @property
+    def _releases(self) -> str:
+        if self.oldest == self.newest:
+            return f"for release {written(self.oldest)}"
+        return f"for releases {written(self.oldest[:2])} to {written(self.newest[:2])}, by the znodes"
+
+    def objects(self) -> Iterator[dict[str, object]]:
+        """Yield an object for each finding, advice and impossible check, the releases, and the lifecycle."""
+        for kind, of_kind in (("finding", self.found), ("advice", self.advice)):
+            for found in of_kind:
+                for finding in found.findings:
+                    yield _object(kind, found.check, znode=finding.znode, detail=finding.detail)
+        for unchecked in self.unchecked:
+            yield _object("not-checked", unchecked.check, reason=unchecked.reason, forbidden=unchecked.is_withheld)
+        parts = len(self.oldest) if self.oldest == self.newest else 2
+        yield {"type": "releases", "oldest": written(self.oldest[:parts]), "newest": written(self.newest[:parts])}
+        for last in LAST_RELEASES:
+            yield {"type": "lifecycle", "as_of": AS_OF, **last._asdict()}
+
+
+def _object(kind: str, check: Check, **fields: object) -> dict[str, object]:
+    return {
+        "type": kind,
+        "check": check.name,
+        "outcome": check.outcome.value,
+        "what": check.what,
+        **fields,
+        "means": check.means,
+        "mend": check.mend,
+        "releases": check.releases,
+        "source": check.source,
+    }
 
 
 def examine(tree: Tree, release: Patch | None = None) -> Report:

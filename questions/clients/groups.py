@@ -21,6 +21,7 @@ from questions.clients.known_groups import (
     coordinator_of,
 )
 from questions.clients.teams import NO_TEAMS, Team, Teams, named
+from wording.said import Said, line
 from wording.sentences import counted, joined
 from wording.times import age
 
@@ -67,6 +68,13 @@ class Impact(msgspec.Struct, frozen=True, kw_only=True):
     def as_of(self, now_ms: int) -> str:
         """Return the age of the knowledge in half a sentence."""
         return answered_ago(self.told_ms, now_ms)
+
+    def said(self, most: int | None) -> Said:
+        """Yield a line for each hit group and transactional id, and for each fact that the brokers do not tell."""
+        for hit in (*self.groups, *self.transactional_ids)[:most]:
+            yield line(f"{hit.name}: {hit.says}", indent=4)
+        for gap in self.gaps:
+            yield line(gap, indent=4)
 
 
 class Clients(msgspec.Struct, frozen=True):

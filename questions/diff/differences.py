@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
 
 import msgspec
 
 from controller.contract.ids import NO_LEADER
 from controller.rules.states import PartitionState
 from questions.diff.side import Fields, Kind, Side, Subject, Value
+from wording.said import Said, line
+from wording.sentences import counted, joined
 
+_NAMED: Final = 20
 PRESENCE: Final = "presence"
 """Name of the difference of a subject that only one side has."""
 
@@ -47,6 +50,13 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
     only_in: str | None = None  # the side's name
     fields: tuple[Field, ...] = ()
 
+    @property
+    def words(self) -> str:
+        """Return the difference without its subject."""
+        if self.only_in is not None:
+            return f"only in {self.only_in}"
+        return ", ".join(f"{_words(field.name)} {_value(field.a)} → {_value(field.b)}" for field in self.fields)
+
 
 class Differences(msgspec.Struct, frozen=True, kw_only=True):
     """Result of a comparison, worst difference first.
@@ -61,6 +71,52 @@ class Differences(msgspec.Struct, frozen=True, kw_only=True):
     differing: Mapping[str, int]
     fields: Mapping[str, int]
     differences: tuple[Difference, ...]
+
+    def objects(self) -> Iterator[dict[str, Any]]:
+        """Yield an object for each difference, and a last object with the counts."""
+        sides = {"a": self.a, "b": self.b}
+        for one in self.differences:
+            yield {"object": "difference", **sides, **msgspec.to_builtins(one)}
+        counts = {"compared": self.compared, "differing": self.differing, "fields": self.fields}
+        yield {"object": "compared", **sides, **counts}
+
+    def said(self, *, is_all: bool) -> Said:
+        """Yield the number of differences, and the worst or all. Subjects with equal differences share a line."""
+        title = (f"{self.a} → {self.b}", "strong")
+        parts = [_share(kind, count, self.compared[kind]) for kind, count in self.differing.items() if count]
+        if not parts:
+            compared = ", ".join(counted(count, kind) for kind, count in self.compared.items() if count)
+            yield line(title, ": ", ("the same", "ok"), f" ({compared or 'nothing to compare'})")
+            return
+        yield line(title, f": differences in {', '.join(parts)}")
+        alike: dict[str, list[str]] = {}
+        for one in self.differences:
+            alike.setdefault(one.words, []).append(one.subject)
+        named = list(alike.items())[: None if is_all else _NAMED]
+        for words, subjects in named:
+            yield line(f"{joined(subjects, most=len(subjects) if is_all else _NAMED)}: {words}", indent=2)
+        if left := len(self.differences) - sum(len(subjects) for _, subjects in named):
+            fields = ", ".join(f"{name} {count}" for name, count in sorted(self.fields.items()))
+            yield line(f"and {left} more, which --all names (in all: {fields})", indent=2)
+
+
+def _share(kind: str, differing: int, compared: int) -> str:
+    return "the controller" if kind == Kind.CONTROLLER.value else f"{differing} of {counted(compared, kind)}"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ") if name != "isr" else "ISR"
+
+
+def _value(value: Value) -> str:
+    match value:
+        case tuple():
+            return f"[{','.join(map(str, value))}]"
+        case bool():
+            return "yes" if value else "no"
+        case None | -1:
+            return "none"
+    return str(value)
 
 
 def diff(a: Side, b: Side, topics: Collection[str] = (), lasting: Differences | None = None) -> Differences:

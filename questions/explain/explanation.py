@@ -14,6 +14,8 @@ from questions.check import Finding, finding_of
 from questions.doubts import blindness, doubts_beside
 from questions.picture import Beginning, Picture
 from wording.facts import without_zxid
+from wording.said import Said, Table, line, marked
+from wording.times import exact_moment
 
 
 class Certainty(Enum):
@@ -23,6 +25,11 @@ class Certainty(Enum):
     EXPECTED = "expected"  # follows from ZooKeeper by the controller's own rules
     INFERRED = "inferred"  # explains a write, without a znode that announced it
     ASSUMED = "assumed"  # rests on brokers' files, which are not in ZooKeeper, so the release's defaults apply
+
+    @property
+    def mark(self) -> str:
+        """Return the mark behind a statement that is not seen."""
+        return "" if self is Certainty.SEEN else f"  [{self.value}]"
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -57,6 +64,28 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     causes: tuple[Cause, ...] | None  # oldest first, or None if unknown
     findings: tuple[Finding, ...]  # the open alerts about the subject
     as_of_ms: int
+
+    def said(self) -> Said:
+        """Yield the verdict, the facts, how they came about, and the open alerts."""
+        yield line(f"{self.subject}: ", (self.headline, "ok" if self.is_well else "page"))
+        if self.since is not None:
+            yield line(self.since.lasting(self.as_of_ms), indent=2)
+        yield line("")
+        rows = [(fact.about, f"{fact.says}{fact.certainty.mark}") for fact in self.statements]
+        yield Table(("what", f"is known, as of {exact_moment(self.as_of_ms)}"), rows)
+        if self.causes:
+            yield line("")
+            yield line("how it came about:")
+            for cause in self.causes:
+                sure = f"  [inferred: {cause.rule}]" if cause.rule else cause.certainty.mark
+                yield line(f"{exact_moment(cause.time_ms)}  {cause.zxid:#x}  {cause.says}{sure}", indent=2)
+                yield line(cause.event, indent=6)
+        if self.findings:
+            yield line("")
+            for finding in self.findings:
+                yield line(marked(finding.severity.value), f"  {finding.alert}: {finding.cause}")
+                if finding.action:
+                    yield line(f"do: {finding.action}", indent=6)
 
 
 def explanation_of(  # noqa: PLR0913 (the fields that differ)

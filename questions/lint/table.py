@@ -22,8 +22,10 @@ from controller.view.advice import advice_for
 from questions.lint import checks
 from questions.picture import WORST_FIRST, Picture
 from questions.question import Question
+from wording.said import Said, line, marked
 
 _EXAMPLES: Final = 10
+_NAMED: Final = 5
 
 
 class LintFinding(msgspec.Struct, frozen=True):
@@ -35,6 +37,13 @@ class LintFinding(msgspec.Struct, frozen=True):
     examples: tuple[str, ...]
     will: str
     mend: str
+
+    def said(self) -> Said:
+        """Yield the places, the consequence and the fix."""
+        more = f" and {self.count - _NAMED} more" if self.count and self.count > _NAMED else ""
+        yield line(marked(self.severity.value), f"  {self.check}: {', '.join(self.examples[:_NAMED])}{more}")
+        yield line(f"will: {self.will}", indent=6)
+        yield line(f"do: {self.mend}", indent=6)
 
 
 class LintCheck(msgspec.Struct, frozen=True):
@@ -52,6 +61,12 @@ class LintFindings(msgspec.Struct, frozen=True):
     """Findings of each check, worst first. Without a count, the source lacks the znodes of the check."""
 
     findings: tuple[LintFinding, ...]
+
+    def said(self) -> Said:
+        """Yield the findings whose count is known."""
+        for finding in self.findings:
+            if finding.count is not None:
+                yield from finding.said()
 
 
 class Lint(Question, frozen=True):

@@ -17,6 +17,9 @@ from questions.report.alerts import AlertSpan
 from questions.report.failovers import Failover
 from questions.report.partition_time import TopicTime
 from questions.report.seen_time import Measure
+from wording.said import Said, first_of, line, marked
+from wording.sentences import counted, minutes_of, share
+from wording.times import duration, exact_moment
 
 _MINUTE_MS = 60_000
 
@@ -31,6 +34,11 @@ class ReportWindow(msgspec.Struct, frozen=True, kw_only=True):
     seen_seconds: float
     unseen_seconds: float
 
+    @property
+    def span(self) -> str:
+        """Return the seen part by its ends."""
+        return f"{exact_moment(self.seen_from_ms or 0)} to {exact_moment(self.seen_until_ms or 0)}"
+
 
 class TopicAvailability(msgspec.Struct, frozen=True, kw_only=True):
     """Availability of a topic: its seen partition-minutes, and those offline or rejecting acks=all."""
@@ -41,6 +49,12 @@ class TopicAvailability(msgspec.Struct, frozen=True, kw_only=True):
     unwritable_partition_minutes: float  # the offline ones included
     online: float  # share of the partition-minutes
     writable: float
+
+    @property
+    def words(self) -> str:
+        """Return the topic with its figures."""
+        offline, unwritable = self.offline_partition_minutes, self.unwritable_partition_minutes
+        return f"{self.topic}: {figures_of(offline, self.online, unwritable, self.writable)}"
 
 
 class ReactionTime(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +71,13 @@ class ReactionTime(msgspec.Struct, frozen=True, kw_only=True):
     p95_at_most_ms: int | None
     p99_at_most_ms: int | None
 
+    @property
+    def words(self) -> str:
+        """Return the event with its times."""
+        bounds = ((50, self.p50_at_most_ms), (95, self.p95_at_most_ms), (99, self.p99_at_most_ms))
+        told = ", ".join(f"p{percent} {_bound(at_most_ms)}" for percent, at_most_ms in bounds)
+        return f"{self.event}: {self.count}, mean {self.mean_ms:.0f} ms, {told}"
+
 
 class BrokerFailures(msgspec.Struct, frozen=True, kw_only=True):
     """Departures of a broker by kind, and its time away."""
@@ -68,6 +89,14 @@ class BrokerFailures(msgspec.Struct, frozen=True, kw_only=True):
     unknown: int  # departures of which an older Kontrast did not write the kind
     away_minutes: float
 
+    @property
+    def words(self) -> str:
+        """Return the broker with its departures."""
+        kinds = [counted(self.crashes, "crash"), counted(self.bounces, "bounce")]
+        kinds += [f"{counted(self.unknown, 'departure')} of unknown kind"] if self.unknown else []
+        kinds += [counted(self.shutdowns, "clean shutdown")]
+        return f"broker {self.broker}: {', '.join(kinds)}, away {minutes_of(self.away_minutes)} minutes"
+
 
 class AlertsOfKind(msgspec.Struct, frozen=True, kw_only=True):
     """Alerts of a kind that were open within the window, with their time open in it."""
@@ -78,6 +107,13 @@ class AlertsOfKind(msgspec.Struct, frozen=True, kw_only=True):
     still_open: int
     total_seconds: float
     longest_seconds: float
+
+    @property
+    def words(self) -> str:
+        """Return the alert with its times."""
+        still = f", {self.still_open} still open" if self.still_open else ""
+        total, longest = duration(self.total_seconds * 1_000), duration(self.longest_seconds * 1_000)
+        return f"{self.alert}: {self.count}, open {total} in all, {longest} the longest{still}"
 
 
 class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,13 +137,65 @@ class ClusterReport(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # why the figures may be incomplete
     failed: bool = False  # unreadable, for the reason in the notes
 
+    def said(self) -> Said:
+        """Yield the cluster with its figures, its controller's reactions, its brokers and its alerts."""
+        window = self.window
+        if window.seen_from_ms is None:
+            return
+        yield line(f"{self.cluster}: {window.span}, {window.seen_seconds / 3600:.2f} h seen")
+        yield from self._figures()
+        if self.reactions:
+            yield line("the controller's reactions, from an event's cause to its last write:", indent=2)
+            yield from (line(time.words, indent=4) for time in self.reactions if time.to == "last_write")
+        yield line(f"{counted(len(self.brokers), 'broker')} left{':' if self.brokers else ''}", indent=2)
+        yield from first_of([broker.words for broker in self.brokers], indent=4)
+        total = sum(kind.count for kind in self.alerts)
+        yield line(f"{counted(total, 'alert')}{':' if self.alerts else ''}", indent=2)
+        for kind in self.alerts:
+            yield line(marked(kind.severity.value), f" {kind.words}", indent=4)
+
+    def summary(self) -> Said:
+        """Yield the seen time, and a few lines for each figure."""
+        window = self.window
+        if window.seen_from_ms is None:
+            yield line("summary: nothing was seen")
+            return
+        unseen = f", {duration(window.unseen_seconds * 1_000)} not seen" if window.unseen_seconds else ""
+        yield line(f"summary of {window.span}: {duration(window.seen_seconds * 1_000)} seen{unseen}")
+        yield from self._figures()
+
+    def _figures(self) -> Said:
+        absent = duration(self.without_controller_seconds * 1_000)
+        failovers = f"{counted(len(self.failovers), 'failover')}, {absent} without a controller in all"
+        yield line(f"{failovers}{':' if self.failovers else ''}", indent=2)
+        yield from first_of([failover.words for failover in self.failovers], indent=4)
+        hit = [topic.words for topic in self.topics if topic.unwritable_partition_minutes]
+        offline = f"offline {minutes_of(self.offline_partition_minutes)}"
+        unwritable = f"rejecting acks=all {minutes_of(self.unwritable_partition_minutes)}"
+        total = f"of {minutes_of(self.partition_minutes)} partition-minutes"
+        yield line(f"{offline}, {unwritable}, {total}{':' if hit else ''}", indent=2)
+        yield from first_of(hit, indent=4, noun="topic")
+        elections = ", ".join(f"{kind} {count:,}" for kind, count in self.elections.items())
+        count = counted(sum(self.elections.values()), "leader election")
+        yield line(f"{count}{f': {elections}' if elections else ''}", indent=2)
+
+
+def figures_of(offline_minutes: float, online: float, unwritable_minutes: float, writable: float) -> str:
+    """Return the figures of a topic or of a team's topics in half a sentence."""
+    offline = f"offline {minutes_of(offline_minutes)} (online {share(online)})"
+    return f"{offline}, rejecting acks=all {minutes_of(unwritable_minutes)} (writable {share(writable)})"
+
+
+def _bound(at_most_ms: int | None) -> str:
+    return "above 60,000 ms" if at_most_ms is None else f"at most {at_most_ms:,} ms"
+
 
 def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: int | None = None) -> ClusterReport:
     """Return the report of a cluster. Without a window's ends, it covers all the seen time."""
     measure = whole.seen.within(since_ms, until_ms, whole.complete_from_ms)
     topics = sorted(_topics(whole, measure), key=_worst_topic_first)
-    counted = {key: count for key, count in whole.counted if count}
-    writes = {kind: count for (what, kind, _), count in counted.items() if what == counters.WRITES}
+    tallied = {key: count for key, count in whole.counted if count}
+    writes = {kind: count for (what, kind, _), count in tallied.items() if what == counters.WRITES}
     return ClusterReport(
         cluster=cluster,
         window=_window(measure),
@@ -117,10 +205,10 @@ def report_of(cluster: str, whole: Part, since_ms: int | None = None, until_ms: 
         offline_partition_minutes=_minutes(sum(measure.total_ms(time.offline) for time in whole.topics.values())),
         unwritable_partition_minutes=_minutes(sum(measure.total_ms(time.unwritable) for time in whole.topics.values())),
         topics=tuple(topics),
-        elections=dict(sorted((kind, count) for (what, kind, _), count in counted.items() if what == "elections")),
+        elections=dict(sorted((kind, count) for (what, kind, _), count in tallied.items() if what == "elections")),
         writes=dict(sorted(writes.items())),
         agreement=Writes(**writes).agreement,
-        reactions=tuple(_reactions(counted)),
+        reactions=tuple(_reactions(tallied)),
         brokers=tuple(sorted(_brokers(whole, measure), key=_worst_broker_first)),
         alerts=tuple(sorted(_alerts(whole.alerts, measure), key=_worst_alert_first)),
         unreadable_lines=whole.unreadable,
@@ -168,10 +256,10 @@ def _worst_topic_first(topic: TopicAvailability) -> tuple[float, float, str]:
     return -topic.offline_partition_minutes, -topic.unwritable_partition_minutes, topic.topic
 
 
-def _reactions(counted: dict[counters.Key, int]) -> Iterator[ReactionTime]:
+def _reactions(tallied: dict[counters.Key, int]) -> Iterator[ReactionTime]:
     ways = (("first_write", counters.FIRST, counters.FIRST_SUM), ("last_write", counters.LAST, counters.LAST_SUM))
     buckets: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0] * (len(REACTION_BUCKETS_MS) + 1))
-    for (what, event, at), count in counted.items():
+    for (what, event, at), count in tallied.items():
         if what in (counters.FIRST, counters.LAST):
             buckets[event, what][at] = count
     for (event, what), counts in sorted(buckets.items()):
@@ -180,7 +268,7 @@ def _reactions(counted: dict[counters.Key, int]) -> Iterator[ReactionTime]:
             event=event,
             to=to,
             count=sum(counts),
-            mean_ms=counted.get((total, event, 0), 0) / sum(counts),
+            mean_ms=tallied.get((total, event, 0), 0) / sum(counts),
             p50_at_most_ms=_at_most_ms(counts, 50),
             p95_at_most_ms=_at_most_ms(counts, 95),
             p99_at_most_ms=_at_most_ms(counts, 99),

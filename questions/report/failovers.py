@@ -7,6 +7,7 @@ import msgspec
 from controller.contract.ids import NO_BROKER, BrokerId, ControllerEpoch
 from controller.contract.metadata_rows import ControllerRow
 from questions.report.seen_time import Level, rise
+from wording.times import duration, exact_moment
 
 
 class Failover(msgspec.Struct, frozen=True, kw_only=True):
@@ -17,6 +18,15 @@ class Failover(msgspec.Struct, frozen=True, kw_only=True):
     to_broker: BrokerId | None = None
     to_epoch: ControllerEpoch | None = None
     without_controller_ms: int | None = None
+
+    @property
+    def words(self) -> str:
+        """Return the failover as a line."""
+        began = f"{exact_moment(self.began_ms)}  broker {self.from_broker} ->"
+        if self.without_controller_ms is None:
+            return f"{began} none yet"
+        took = duration(self.without_controller_ms)
+        return f"{began} broker {self.to_broker}, epoch {self.to_epoch}: {took} without a controller"
 
 
 class ControllerTime(msgspec.Struct, array_like=True):

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from questions.clients.teams import NO_TEAMS, Team, Teams
-from questions.report.cluster_report import ClusterReport, TopicAvailability
-from wording.sentences import counted
+from questions.report.cluster_report import ClusterReport, TopicAvailability, figures_of
+from wording.said import Said, first_of, line
+from wording.sentences import counted, minutes_of, share
 
 
 class Miss(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,6 +20,13 @@ class Miss(msgspec.Struct, frozen=True, kw_only=True):
     writable: float
     unwritable_partition_minutes: float
     allowed_partition_minutes: float
+
+    @property
+    def words(self) -> str:
+        """Return the topic with its excess."""
+        spent = f"{minutes_of(self.unwritable_partition_minutes)} partition-minutes unwritable"
+        allowed = f"{minutes_of(self.allowed_partition_minutes)} allowed"
+        return f"{self.cluster}  {self.topic}: writable {share(self.writable)}: {spent}, {allowed}"
 
 
 class TeamAvailability(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +44,12 @@ class TeamAvailability(msgspec.Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         return str(Team(self.team, self.contact))
 
+    @property
+    def words(self) -> str:
+        """Return the team with its figures."""
+        offline, unwritable = self.offline_partition_minutes, self.unwritable_partition_minutes
+        return f"{self}: {figures_of(offline, self.online, unwritable, self.writable)}"
+
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Reports of clusters by name, the topics that missed the objective, the worst first, and the owners of topics."""
@@ -44,6 +58,19 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     clusters: tuple[ClusterReport, ...]
     misses: tuple[Miss, ...]
     teams: tuple[TeamAvailability, ...] = ()  # the most important first
+
+    def said(self) -> Said:
+        """Yield the objective first, then the teams by their importance, then the clusters by name."""
+        if self.objective_percent is not None:
+            topics = sum(len(cluster.topics) for cluster in self.clusters)
+            missed = f"{len(self.misses)} of {counted(topics, 'topic')} missed the objective"
+            yield line(f"{missed}: writable with acks=all {self.objective_percent:g} % of the time")
+            yield from first_of([miss.words for miss in self.misses], indent=2, noun="topic")
+        if self.teams:
+            yield line("partition-minutes of each team's topics:")
+            yield from first_of([team.words for team in self.teams], indent=2, noun="team")
+        for cluster in self.clusters:
+            yield from cluster.said()
 
 
 def report_against(

@@ -8,9 +8,13 @@ from typing import Final
 
 import msgspec
 
+from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
+from wording.said import Line, Said, line, marked
 from wording.sentences import joined
+from wording.times import exact_moment
 
+_NAMED: Final = 8
 _AT_ONCE_MS: Final = 1_000
 _NAMES_AND_NUMBERS: Final = re.compile(r"\[[^]]*\]|\S*[0-9]\S*")
 _SEVERAL: Final = re.compile(r"\b(broker|topic|partition|leader|epoch) (\S*[0-9]\S*?(?:, | and )\S*[0-9])")
@@ -52,6 +56,24 @@ class EventGroup(msgspec.Struct, frozen=True):
             for change in event.changes:
                 alike.setdefault((change.says, change.certainty), []).append(change)
         return tuple(map(_one_of, alike.values()))
+
+    def said(self) -> Said:
+        """Yield the events as one, then each change."""
+        event, several = self.first, len(self.events)
+        times = f"{several} times within {(self.last_ms - event.time_ms) / 1000:.3f} s: " if several > 1 else ""
+        zxid = f"{event.zxid:#x}" if event.zxid >= 0 else "-"
+        word = () if event.severity is None else (marked(event.severity.value), " ")
+        sure = "" if event.certainty is Certainty.SEEN else f"  [{event.certainty.value}: {event.rule}]"
+        yield line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, f"{times}{self.says}", (sure, "warn"))
+        for change in self.changes():
+            yield _said(change, event.time_ms)
+
+
+def _said(change: Change, began_ms: int) -> Line:
+    more = f" and {len(change.partitions) - _NAMED} more" if len(change.partitions) > _NAMED else ""
+    names = f": {', '.join(change.partitions[:_NAMED])}{more}" if len(change.partitions) > 1 else ""
+    sure = change.certainty.mark if change.certainty is Certainty.EXPECTED else ""
+    return line(f"{change.subject}{change.took(began_ms)}: {change.says}{names}", (sure, "warn"), indent=6)
 
 
 def folded(events: Iterable[Event]) -> tuple[EventGroup, ...]:

@@ -9,8 +9,12 @@ import msgspec
 from controller.contract.row import Row
 from questions.picture import Picture
 from questions.timeline.events import Event, events_of
-from questions.timeline.lanes import Lanes, lanes_of
+from questions.timeline.folding import folded
+from questions.timeline.lanes import CONTROLLER_LANE, Lanes, lanes_of
 from questions.timeline.selection import HistorySpan, Selection
+from wording.said import Said, line
+from wording.sentences import counted
+from wording.times import exact_moment
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,6 +26,18 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     end_ms: int
     events: tuple[Event, ...]
     pictured: Lanes
+
+    def said(self, *, names_controllers: bool = False) -> Said:
+        """Yield the events, the oldest first. With `names_controllers`, begin with the controllers and their times."""
+        about = f" of {self.about}" if self.about else ""
+        span = f"{exact_moment(self.begin_ms)} to {exact_moment(self.end_ms)}"
+        yield line(f"{self.cluster}: {counted(len(self.events), 'event')}{about}, {span}")
+        if names_controllers:
+            lanes = (lane for lane in self.pictured.lanes if lane.name == CONTROLLER_LANE)
+            for each in (each for lane in lanes for each in lane.spans):
+                yield line(f"{exact_moment(each.begin_ms)} to {exact_moment(each.end_ms)}  {each.says}", indent=2)
+        for group in folded(self.events):
+            yield from group.said()
 
 
 def timeline_of(

@@ -14,6 +14,9 @@ from controller.view.health import reason_for
 from controller.view.types import Context, Partition, Topic
 from questions.clients.groups import sizes_in, troubled_in
 from questions.clients.known_groups import Troubled
+from wording.facts import Fact
+from wording.said import Said, line
+from wording.sentences import counted
 
 _NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 
@@ -32,6 +35,12 @@ class PartitionChange(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: str | None = None
     reason: str | None = None
     unclean: bool = False  # a replica outside the ISR leads, so records may be lost
+
+    @property
+    def words(self) -> str:
+        """Return the partition with its leader and its problem."""
+        led = f"leader {self.leader_before} → {self.leader}" if self.leader >= 0 else "no leader"
+        return f"{self.topic}-{self.partition}: {led}; {self.reason or 'in sync'}"
 
 
 class Consequences(msgspec.Struct, frozen=True):
@@ -76,6 +85,38 @@ class Consequences(msgspec.Struct, frozen=True):
     def unclean(self) -> tuple[PartitionChange, ...]:
         """Return partitions that lose records of their former ISR."""
         return tuple(each for each in self.changes if each.unclean)
+
+    def said(self, title: str, most: int | None) -> Said:
+        """Yield the effect on clients, the moved leaders, and so many partitions of each kind of trouble."""
+        troubles = (
+            ("page", "offline", self.newly_offline),
+            ("page", "led uncleanly (acknowledged records may be lost)", self.unclean),
+            ("warn", Fact.REJECTS_ACKS_ALL.word, self.newly_unwritable),
+        )
+        harmless = not any(changes for _, _, changes in troubles)
+        back = f"clients can use {counted(len(self.newly_online), 'partition')} again" if self.newly_online else ""
+        yield line((title, "strong"), ": ", (back or "no effect on clients", "ok") if harmless else back)
+        who = f"broker {self.controller} is controller" if self.controller >= 0 else "no broker is left"
+        yield line(f"{counted(len(self.moved_leaders), 'leader')} moved, {who}", indent=2)
+        for meaning, what, changes in troubles:
+            if changes:
+                yield line((f"{counted(len(changes), 'partition')} {what}", meaning), indent=2)
+            for change in changes[:most]:
+                yield line(change.words, indent=4)
+            if most is not None and len(changes) > most:
+                yield line(f"and {len(changes) - most} more (--all names them)", indent=4)
+
+    @property
+    def totals(self) -> str:
+        """Return the counts of the whole cluster after the change and before it."""
+        then, now = self.leaders, self.leaders_before
+        brokers = sorted({*self.brokers, *now})
+        leaders = ", ".join(f"{broker}: {now.get(broker, 0)} → {then.get(broker, 0)}" for broker in brokers)
+        return (
+            f"{self.offline} offline ({self.offline_before} now), "
+            f"{self.under_min_isr} {Fact.REJECTS_ACKS_ALL.word} ({self.under_min_isr_before} now). "
+            f"Leaders by broker: {leaders}"
+        )
 
 
 def is_offline(problem: str | None) -> bool:

@@ -35,6 +35,13 @@ class Loss(msgspec.Struct, frozen=True, omit_defaults=True):
         """Return whether all partitions could still be read, and written with acks=all."""
         return not (self.offline or self.unwritable or self.unclean)
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Return the cells of a table's row."""
+        more = f" and {self.more_topics} more" if self.more_topics else ""
+        counts = (self.offline, self.unwritable, self.unclean, self.leaders_moved, self.most_leaders)
+        return (self.lost, *map(str, counts), f"{', '.join(self.topics)}{more}")
+
 
 def rank_losses(context: Context) -> tuple[Loss, ...]:
     """Return the losses of each registered broker and of each rack with more than one, the worst first.

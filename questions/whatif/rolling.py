@@ -11,11 +11,13 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId
-from controller.view.types import Context
+from controller.view.types import Context, Header
 from questions.picture import Picture
 from questions.whatif.alike import Alike, Group, partitions_alike
 from questions.whatif.consequences import place_of
 from questions.whatif.hypothetical_cluster import at_rest
+from wording.said import Said, line
+from wording.sentences import counted, joined, plural
 
 _NAMED_TOPICS: Final = 20
 
@@ -29,6 +31,14 @@ class Obstacle(msgspec.Struct, frozen=True):
     topics: tuple[str, ...]
     more_topics: int
 
+    def said(self) -> Said:
+        """Yield the reason with its effect, and the topics."""
+        more = f" and {self.more_topics} more" if self.more_topics else ""
+        why = f"{counted(self.partitions, 'partition')}, {self.reason}"
+        effect = f"While one of their brokers restarts, {self.consequence}"
+        yield line(("with a gap: ", "warn"), f"{why}. {effect}")
+        yield line(f"topics: {', '.join(self.topics)}{more}", indent=4)
+
 
 class RollingOrder(msgspec.Struct, frozen=True):
     """Batches of brokers, to be restarted one batch after the other once all replicas are in sync again."""
@@ -37,6 +47,21 @@ class RollingOrder(msgspec.Struct, frozen=True):
     batches: tuple[tuple[BrokerId, ...], ...]
     obstacles: tuple[Obstacle, ...]
     failing_starts: tuple[str, ...] = ()  # sentences about brokers that would not start again
+
+    def said(self, header: Header) -> Said:
+        """Yield the batches, and the topics for which no order helps."""
+        for sentence in self.failing_starts:
+            yield line(("do not restart: ", "page"), sentence)
+        total, batches = sum(map(len, self.batches)), counted(len(self.batches), "batch")
+        yield line(f"{counted(total, 'broker')} in {batches}. After each, wait until all are in sync:")
+        for number, batch in enumerate(self.batches, start=1):
+            named = joined(list(map(str, batch)), most=len(batch))  # name all, because each must be restarted
+            notes = ", the controller" if header.controller in batch else ""
+            racks = sorted({header.brokers[broker].rack or "" for broker in batch} - {""})
+            where = f" (rack {', '.join(racks)})" if racks else ""
+            yield line(f"{number}. {plural(len(batch), 'broker', 'brokers')} {named}{where}{notes}")
+        for obstacle in self.obstacles:
+            yield from obstacle.said()
 
 
 def rolling_order(context: Context, *, at_once: int | None = None) -> RollingOrder:

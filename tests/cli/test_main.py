@@ -17,6 +17,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.main import main
+from tests.recorded_moment import MOMENT_MS
 
 KONTRAST = [sys.executable, "-m", "cli"]
 WIRED = ["watch", "stream", "serve"]
@@ -80,21 +81,27 @@ def test_help_of_a_question_has_examples_its_own_options_first_and_where_to_ask(
     assert f"  kontrast {command} " in text
 
 
+def loaded_by(*arguments: str) -> set[str]:
+    """Return the modules that a command loads if nobody sees its output directly."""
+    script = (
+        f"import sys\nfrom cli.main import main\ntry:\n    main({list(arguments)})\nfinally:\n    print(*sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    return set(done.stdout.splitlines()[-1].split())
+
+
 @pytest.mark.parametrize(
     "arguments", [["--help"], *([command, "--help"] for command in [*WIRED, "check", "explain", "lint"])]
 )
 def test_help_is_given_without_loading_the_libraries_of_the_parts(arguments):
-    script = (
-        "import sys\n"
-        "from cli.main import main\n"
-        "try:\n"
-        f"    main({arguments})\n"
-        "finally:\n"
-        "    heavy = {'pyspark', 'pandas', 'kazoo', 'kafka', 'uvicorn', 'starlette'} & set(sys.modules)\n"
-        "    print('loaded:', sorted(heavy))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("loaded: []\n")
+    assert loaded_by(*arguments).isdisjoint({"pyspark", "pandas", "kazoo", "kafka", "uvicorn", "starlette"})
+
+
+@pytest.mark.parametrize("question", [["check"], ["explain", "t3-0"]])
+def test_an_answer_in_a_pipe_is_written_without_rich(question, recorded_files):
+    loaded = loaded_by(*question, "--zk-data", str(recorded_files), "--until", str(MOMENT_MS))
+    assert "controller.step" in loaded
+    assert "rich" not in loaded
 
 
 def test_the_version_is_printed():

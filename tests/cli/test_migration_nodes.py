@@ -27,7 +27,6 @@ from cli.main import main
 from cli.running import ExitCode
 from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import ProbeConfig
-from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode
 from tests.conftest import make_chroot
 from tests.dashboards.conftest import start_exporter  # noqa: F401 (a fixture)
@@ -35,6 +34,7 @@ from tests.dashboards.live_replica import LiveReplica
 from tests.kraft import KRaftBroker, KRaftController, cluster_id, migrating_broker, zookeeper_client
 from tests.waiting import eventually
 from transport.address import JournalAddress
+from transport.kafka_login import NodeLogin
 
 pytestmark = pytest.mark.xdist_group("migration nodes")  # so that one process has the shared cluster
 

@@ -14,11 +14,9 @@ import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.commands.ask.explain import explanation_lines
-from cli.commands.ask.lint import lint_lines
 from cli.main import main
-from cli.printing.check_lines import health_lines, probe_line
-from cli.printing.standard_output import print_renderables
+from cli.printing.probe import probe_line
+from cli.printing.standard_output import plain_lines
 from cli.sources.files import FilesSource
 from controller.contract.alert_row import Severity
 from controller.contract.ids import TopicPartition
@@ -26,7 +24,7 @@ from questions.check import Finding, Health, check
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.lint.table import lint
+from questions.lint.table import Lint
 from questions.picture import Beginning, Picture
 from questions.question import Scope
 from questions.state import State
@@ -195,18 +193,13 @@ def test_what_may_be_hidden_is_a_finding_of_its_own():
     assert health(finding(Severity.INFO)).is_well
 
 
-def test_what_people_wrote_into_znodes_does_nothing_to_a_terminal(capsys):
+def test_what_people_wrote_into_znodes_does_nothing_to_a_terminal():
     hostile = "\x1b[31m[bold]\n"
     rack, name = {**broker(1, hostile), **broker(2, "b")}, f"t{hostile}"
     picture = look({**rack, **controller(1), **topic(name, [1, 2], [1]), **state(name, 1, -1, [1])})
-    for explanation in (
-        explain_broker(picture, 1),
-        explain_topic(picture, name),
-        explain_partition(picture, TopicPartition(name, 1)),
-    ):
-        print_renderables(explanation_lines(explanation))
-    print_renderables(health_lines(check(picture), is_long=True))
-    print_renderables(lint_lines(lint(picture)))
-    said = capsys.readouterr().out
+    partition = explain_partition(picture, TopicPartition(name, 1))
+    answers = (explain_broker(picture, 1), explain_topic(picture, name), partition, Lint().ask(picture))
+    texts = [check(picture).said(is_long=True), *(answer.said() for answer in answers)]
+    said = "\n".join(line for text in texts for line in plain_lines(text))
     assert "\x1b" not in said
     assert r"\x1b[31m[bold]\n" in said

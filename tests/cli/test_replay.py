@@ -17,12 +17,13 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.printing.agreement import Agreement
-from cli.printing.incident_lines import Incidents
-from cli.printing.replay_lines import row_object, sentence, to_the_millisecond
+from cli.printing.replay_lines import row_object, sentence
+from cli.printing.standard_output import plain_lines
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.gauges_row import Writes
+from questions.replay.agreement import Agreement
+from questions.replay.incidents import Incidents
 from tests.archives import extract
 from tests.kept_texts import assert_as_before
 from tests.rows import Rows
@@ -205,7 +206,7 @@ def test_alerts_of_a_group_are_one_incident_until_all_are_over(rows):
     incidents.take(alert(rows, "crash", 2000, "resolved", group="broker 1", cause="over"))
     incidents.take(alert(rows, "offline", 3500, "resolved", group="broker 1", cause="over"))
     incidents.take(alert(rows, "crash", 9000, group="broker 1", severity=Severity.WARN, cause="again"))
-    assert list(incidents.lines(to_the_millisecond)) == [
+    assert list(plain_lines(incidents.said())) == [
         "2 incidents:",
         "1970-01-01 00:00:00.000       3.5 s  page  PartitionsOffline: two are offline (and 1 more alert)",
         "1970-01-01 00:00:09.000    not over  warn  PartitionsOffline: again",
@@ -223,7 +224,7 @@ def test_an_incident_is_told_as_it_was_at_its_worst(rows):
     incidents.take(alert(rows, "offline", 1000, **offline, brokers=(1, 2), partitions=9, cause="nine are offline"))
     incidents.take(alert(rows, "offline", 2000, **offline, brokers=(1, 2), partitions=1, cause="one is offline"))
     incidents.take(alert(rows, "offline", 3000, "resolved", **offline, brokers=(1, 2), cause="over"))
-    assert list(incidents.lines(to_the_millisecond)) == [
+    assert list(plain_lines(incidents.said())) == [
         "1 incident:",
         "1970-01-01 00:00:00.000         3 s  page  PartitionsOffline: nine are offline (brokers 1 and 2, rack eu-1)",
     ]

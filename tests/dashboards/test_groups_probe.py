@@ -26,13 +26,13 @@ from dashboards.probe.config import ProbeConfig
 from dashboards.probe.group_requests import GroupRequests
 from dashboards.probe.groups import GroupsProbe
 from dashboards.probe.kept_groups import keep_groups, kept_groups
-from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import KafkaNode, NodeError
 from questions.clients.known_groups import CONSUMER_OFFSETS, Group, KnownGroups
 from questions.clients.teams import read_teams
 from tests.dashboards.page_cases import Size, Story
 from tests.waiting import eventually
 from transport.address import JournalAddress
+from transport.kafka_login import NodeLogin
 
 GROUPS = 5_000
 INTERVAL_SECONDS = ProbeConfig().groups_interval_seconds

@@ -16,9 +16,9 @@ from hypothesis import strategies
 from cli.embedded.process import free_port
 from migration.nodes.api_versions import ask_api_versions
 from migration.nodes.nodes import Mode, mode_of
-from outputs.kafka_login import NodeLogin, split_address
 from outputs.kafka_node import NodeError
 from tests.certificates import make_self_signed
+from transport.kafka_login import NodeLogin, split_address
 
 Answer = Callable[[socket.socket, bytes], None]
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 
 import pytest
 
-from cli.printing.comparison_lines import print_comparison
+from cli.printing.standard_output import plain_lines
 from ingest.observed.observations import Value
 from migration.comparison.comparing import Comparison, ComparisonOutcome, compare
 from migration.comparison.quorum_view import QuorumReader
@@ -20,8 +20,8 @@ from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, 
 from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.preflight import node_checks
 from migration.preflight.tree import Tree
-from outputs.kafka_login import NodeLogin
 from outputs.kafka_node import NodeError
+from transport.kafka_login import NodeLogin
 
 SECRET = "hunter2"
 
@@ -206,11 +206,10 @@ def test_where_nobody_was_asked_the_checks_say_how_to():
     assert "ask the nodes with --bootstrap" in node_checks.not_asked(tree({}))
 
 
-def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again(capsys):
+def test_a_quorum_without_the_flag_is_named_as_what_never_writes_again():
     controller = Node("c:1", 3001, Mode.CONTROLLER)
     quorum = Quorum(3001, 4, 90, (3001,))
-    print_comparison(Nodes((controller,), quorum), Comparison(7, 90, ()))
-    printed = capsys.readouterr().out
+    printed = "\n".join(plain_lines(Comparison(7, 90, ()).said(Nodes((controller,), quorum))))
     assert "If the migration is finalized, no process writes to ZooKeeper again" in printed
     assert "offset 7, the quorum's high watermark is 90 (lag 82), leader 3001 of leader epoch 4" in printed
 

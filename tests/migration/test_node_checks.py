@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from cli.printing.preflight_lines import print_report
+from cli.printing.standard_output import plain_lines
 from migration.nodes.nodes import VOTERS, Mode, Node, Nodes, Quorum
 from migration.preflight.check import Finding
 from migration.preflight.node_checks import kraft_mode_too_early, unreachable_voters
@@ -14,10 +14,10 @@ def tree(*nodes: Node, quorum: Quorum | None = None) -> Tree:
     return Tree({}, nodes=Nodes(nodes, quorum))
 
 
-def test_half_of_a_fleet_without_the_flag_is_named(capsys):
+def test_half_of_a_fleet_without_the_flag_is_named():
     flags = (Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING)
-    print_report(examine(tree(*(Node(f"b{at}:9092", at, flags[at % 2]) for at in range(24)))))
-    printed = capsys.readouterr().out
+    report = examine(tree(*(Node(f"b{at}:9092", at, flags[at % 2]) for at in range(24))))
+    printed = "\n".join(plain_lines(report.said()))
     assert "broker 2 at b2:9092 lives in ZooKeeper mode without the flag" in printed
     others = ", ".join(f"/brokers/ids/{at}" for at in range(10, 24, 2))
     assert f"  and 7 more: {others}\n" in printed

@@ -22,10 +22,10 @@ import msgspec
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
-from rich.console import Console
 from starlette.applications import Starlette
 
-from cli.printing.check_lines import health_lines, probe_line, probe_state
+from cli.printing.probe import probe_line, probe_state
+from cli.printing.standard_output import plain_lines
 from controller.contract.alert_row import AlertRow
 from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import BrokerId
@@ -127,10 +127,7 @@ def get(page: Starlette, path: str) -> tuple[int, str]:
 
 
 def terminal(picture: Picture) -> list[str]:
-    console = Console(width=500, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
-    for line in health_lines(check(picture)):
-        console.print(line)
-    return console.export_text().splitlines()
+    return list(plain_lines(check(picture).said()))
 
 
 def of_story(story: Story) -> Faces:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,10 +20,9 @@ from cli.printing.standard_output import (
     is_terminal,
     print_json_line,
     print_line,
-    print_renderables,
+    print_said,
     reader_has_left,
 )
-from cli.printing.tables import StackedTable, lines_of_a_row
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
@@ -37,6 +36,7 @@ from questions.doubts import rows_lost
 from questions.moments import TIMES
 from questions.picture import Present
 from transport.printable import printable
+from wording.said import Said, Table, line, marked
 from wording.sentences import counted
 from wording.times import age, duration
 
@@ -190,11 +190,9 @@ def _print(outputs: Followed, shown: _Shown, until: Until | None, address: Addre
         flush()
     elif rows and shown.is_long:
         for number, row in enumerate(rows):
-            for line in (*([""] if number else []), *_long(row, counted_to[row.cluster])):
-                print_line(line, flush=False)
-        flush()
+            print_said((*([line("")] if number else []), *_long(row, counted_to[row.cluster])))
     elif rows:
-        print_renderables([StackedTable(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows), below=2)])
+        print_said([Table(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows), below=2)])
     for doubt in doubts.values():
         standard_error.warn(doubt)
     if not rows and not doubts:
@@ -218,15 +216,15 @@ def _said(row: AlertRow) -> tuple[str, str]:
     return f"{row.alert} {row.subject}", f"{row.cause}{examples}"
 
 
-def _long(row: AlertRow, counted_to_ms: int) -> Iterator[str]:
+def _long(row: AlertRow, counted_to_ms: int) -> Said:
     severity, since, cluster, alert, cause = _cells(row, counted_to_ms)
-    yield f"{severity}  {alert}  in {cluster} for {since}"
-    yield f"  {cause}"
+    yield line(marked(severity), f"  {alert}  in {cluster} for {since}")
+    yield line(cause, indent=2)
     for name, said in (("expected", row.expected), ("to do", row.action), ("runbook", f"Kontrast{row.alert}.md")):
         if said:
-            yield f"  {name}: {said}"
+            yield line(f"{name}: {said}", indent=2)
     for evidence in row.evidence:
-        yield f"  evidence: {evidence}"
+        yield line(f"evidence: {evidence}", indent=2)
 
 
 def _follow(outputs: Followed, shown: _Shown, stop: threading.Event) -> None:
@@ -249,6 +247,8 @@ def _picture(outputs: Followed, shown: _Shown, width: int, height: int) -> Group
     from rich.console import Group
     from rich.text import Text
 
+    from cli.printing.terminal import lines_of_a_row, renderable
+
     snapshots = outputs.memory.clusters()
     rows, doubts, counted_to = shown.rows(snapshots), shown.doubts(outputs, snapshots), _counted_to_ms(snapshots)
     said = [*doubts.values(), *([] if outputs.is_up else ["the outputs are unreadable now, and this is older"])]
@@ -258,7 +258,7 @@ def _picture(outputs: Followed, shown: _Shown, width: int, height: int) -> Group
     return Group(
         Text(title, no_wrap=True),
         *(Text(printable(doubt), style="yellow", no_wrap=True, overflow="ellipsis") for doubt in said),
-        StackedTable(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), below=2, is_cut=True),
+        renderable(Table(_COLUMNS, (_cells(row, counted_to[row.cluster]) for row in rows[:fit]), below=2, is_cut=True)),
     )
 
 

@@ -16,9 +16,8 @@ from cli.printing.standard_output import (
     READER_LEFT,
     clear_terminal,
     is_terminal,
-    print_json,
+    print_answer,
     print_line,
-    print_renderables,
     reader_has_left,
     write_file,
 )
@@ -129,20 +128,15 @@ def _write_map(file: Path, picture: Picture, flags: Mapping[str, Any]) -> None:
 
 
 def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], Health]:
-    from cli.printing.check_lines import health_lines
-
     def show(health: Health) -> Health:
-        if as_json:
-            print_json(health)
-        else:
-            print_renderables(health_lines(health, is_long=is_long))
+        print_answer([health], health.said(is_long=is_long), as_json=as_json)
         return health
 
     return show
 
 
 def _until_well(look: _Look, waiting: Waiting) -> _Look:
-    from cli.printing.check_lines import health_line
+    from cli.printing.probe import health_line
 
     return lambda stop: waiting.until(lambda health: health.is_well, look, health_line, stop)
 
@@ -157,7 +151,7 @@ def _code(health: Health) -> ExitCode:
 
 
 def _probe(look: _Look, stop: threading.Event) -> int:
-    from cli.printing.check_lines import ProbeState, plugin_line, probe_line, probe_state
+    from cli.printing.probe import ProbeState, plugin_line, probe_line, probe_state
 
     try:
         health = look(stop)

@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
-import msgspec
-from rich.console import RenderableType
 
 from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, read_login
 from cli.printing import standard_error
-from cli.printing.answers import line
-from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_settings
 from cli.settings.options import GroupedCommand
@@ -25,10 +22,10 @@ from cli.sources.options import source_of, source_options
 from cli.sources.source import Source
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.view.metadata import ControllerMetadata, Metadata, UnreadableZnode
-from questions.diff.differences import Difference, Differences
-from questions.diff.side import Kind, Side, Value, of_metadata
+from questions.diff.differences import Differences
+from questions.diff.side import Side, of_metadata
 from questions.question import EVERYTHING_NOW, Scope
-from wording.sentences import counted, joined
+from wording.sentences import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -153,10 +150,7 @@ class _Printed:
 
     def show(self, differences: Differences) -> ExitCode:
         """Print the differences. Return the exit code, which shows if there are any."""
-        if self._as_json:
-            print_json_lines(differences)
-        else:
-            print_differences(differences, is_all=self._is_all)
+        print_answer(differences.objects(), differences.said(is_all=self._is_all), as_json=self._as_json)
         return ExitCode.FAILED if differences.differences else ExitCode.OK
 
 
@@ -189,7 +183,7 @@ def _predicted(picture: Picture, printed: _Printed) -> ExitCode:
 
 def _connections(bootstrap: tuple[str, ...], flags: Mapping[str, Any]) -> dict[str, BrokerConnection]:
     from dashboards.probe.broker import BrokerConnection, Endpoint
-    from outputs.kafka_login import split_address
+    from transport.kafka_login import split_address
 
     login = read_login(read_settings(flags["config_file"], os.environ), flags["cluster"], flags)
     return {
@@ -241,64 +235,3 @@ def _answers(
             continue
         a, b = sides(picture.header, rows, answer, f"broker at {address}")
         yield address, diff(a, b, printed.topics, earlier.get(address))
-
-
-_NAMED: Final = 20
-
-
-def print_differences(differences: Differences, *, is_all: bool) -> None:
-    """Print the number of differences, and the worst or all."""
-    print_renderables(_lines(differences, None if is_all else _NAMED))
-
-
-def print_json_lines(differences: Differences) -> None:
-    """Print one JSON object for each difference, and a last object with the counts."""
-    sides = {"a": differences.a, "b": differences.b}
-    for one in differences.differences:
-        print_json({"object": "difference", **sides, **msgspec.to_builtins(one)})
-    counts = {name: getattr(differences, name) for name in ("compared", "differing", "fields")}
-    print_json({"object": "compared", **sides, **counts})
-
-
-def _lines(differences: Differences, most: int | None) -> Iterator[RenderableType]:
-    title = (f"{differences.a} → {differences.b}", "bold")
-    parts = [_share(kind, count, differences.compared[kind]) for kind, count in differences.differing.items() if count]
-    if not parts:
-        compared = ", ".join(counted(count, kind) for kind, count in differences.compared.items() if count)
-        yield line(title, ": ", ("the same", "green"), f" ({compared or 'nothing to compare'})")
-        return
-    yield line(title, f": differences in {', '.join(parts)}")
-    alike: dict[str, list[str]] = {}  # subjects by difference, because equal differences share a line
-    for one in differences.differences:
-        alike.setdefault(_said(one), []).append(one.subject)
-    named = list(alike.items())[:most]
-    for said, subjects in named:
-        yield line(f"{joined(subjects, most=len(subjects) if most is None else _NAMED)}: {said}", indent=2)
-    if left := len(differences.differences) - sum(len(subjects) for _, subjects in named):
-        fields = ", ".join(f"{name} {count}" for name, count in sorted(differences.fields.items()))
-        yield line(f"and {left} more, which --all names (in all: {fields})", indent=2)
-
-
-def _share(kind: str, differing: int, compared: int) -> str:
-    return "the controller" if kind == Kind.CONTROLLER.value else f"{differing} of {counted(compared, kind)}"
-
-
-def _said(one: Difference) -> str:
-    if one.only_in is not None:
-        return f"only in {one.only_in}"
-    return ", ".join(f"{_words(field.name)} {_value(field.a)} → {_value(field.b)}" for field in one.fields)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ") if name != "isr" else "ISR"
-
-
-def _value(value: Value) -> str:
-    match value:
-        case tuple():
-            return f"[{','.join(map(str, value))}]"
-        case bool():
-            return "yes" if value else "no"
-        case None | -1:
-            return "none"
-    return str(value)

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word, since
-from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import table_of
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.settings.question_options import question_of
 from cli.sources.asking import ask, ask_question
 from cli.sources.options import source_of, source_options
 from questions.doubts import blindness
-from questions.explain.explanation import Cause, Certainty, Explanation
-from questions.key import KeyAnswer
 from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from wording.suggestions import did_you_mean, near
-from wording.times import exact_moment
 
 if TYPE_CHECKING:
+    from questions.explain.explanation import Explanation
     from questions.picture import Picture
 
 
@@ -86,10 +80,7 @@ def explain(
     question = question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic)
 
     def show(explanation: Explanation, _: Picture) -> ExitCode:
-        if as_json:
-            print_json(explanation)
-        else:
-            print_renderables(explanation_lines(explanation))
+        print_answer([explanation], explanation.said(), as_json=as_json)
         return _code(is_known=explanation.is_known, is_good=explanation.is_well)
 
     return ask_question(source_of(flags), question, flags, show)
@@ -117,52 +108,7 @@ def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: st
             similar = did_you_mean(near(topic, names))
             raise NotFoundError(f"there is no topic {topic} in cluster {picture.header.cluster}{similar}")
         found = explain_key(picture, topic, key)
-        if as_json:
-            print_json(found)
-        else:
-            print_renderables(key_lines(found))
+        print_answer([found], found.said(), as_json=as_json)
         return _code(is_known=blindness(picture) is None, is_good=found.takes_acks_all)
 
     return ask(source, Scope(topics=frozenset({topic})), answer)
-
-
-_SURE = {certainty: "" if certainty is Certainty.SEEN else f"  [{certainty.value}]" for certainty in Certainty}
-
-
-def explanation_lines(explanation: Explanation) -> Iterator[RenderableType]:
-    """Yield the lines of the explanation."""
-    verdict = severity_word("ok" if explanation.is_well else "page")[1]
-    yield line(f"{explanation.subject}: ", (explanation.headline, verdict))
-    if explanation.since is not None:
-        yield line(f"{since(explanation.since, explanation.as_of_ms)}", indent=2)
-    yield line("")
-    rows = [(said.about, f"{said.says}{_SURE[said.certainty]}") for said in explanation.statements]
-    yield table_of(("what", "is known, as of " + exact_moment(explanation.as_of_ms)), rows)
-    if explanation.causes:
-        yield line("")
-        yield line("how it came about:")
-        for cause in explanation.causes:
-            yield from _cause(cause)
-    if explanation.findings:
-        yield line("")
-        for finding in explanation.findings:
-            yield line(severity_word(finding.severity.value), f"  {finding.alert}: {finding.cause}")
-            if finding.action:
-                yield line(f"do: {finding.action}", indent=6)
-
-
-def _cause(cause: Cause) -> Iterator[RenderableType]:
-    sure = f"  [inferred: {cause.rule}]" if cause.rule else _SURE[cause.certainty]
-    yield line(f"{exact_moment(cause.time_ms)}  {cause.zxid:#x}  {cause.says}{sure}", indent=2)
-    yield line(cause.event, indent=6)
-
-
-def key_lines(answer: KeyAnswer) -> Iterator[RenderableType]:
-    """Yield the key's partition, and whether a producer can write there."""
-    yield line(f"the key goes to {answer.topic}-{answer.partition}, one of {answer.partitions} partitions")
-    yield line(f"leader: {'none' if answer.leader is None else f'broker {answer.leader}'}", indent=2)
-    for acks, accepted in (("1", answer.takes_acks_1), ("all", answer.takes_acks_all)):
-        word, colour = ("accepted", severity_word("ok")[1]) if accepted else ("refused", severity_word("page")[1])
-        yield line(f"acks={acks}: ", (word, colour), indent=2)
-    if answer.reason is not None:
-        yield line(answer.reason, indent=2)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import click
-from rich.console import RenderableType
 
 from cli.printing import standard_error
-from cli.printing.answers import line, severity_word
 from cli.printing.rows import row_options
-from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
 
 if TYPE_CHECKING:
-    from questions.lint.table import LintFinding, LintFindings
+    from questions.lint.table import LintFindings
     from questions.picture import Picture
 
 
@@ -49,11 +46,8 @@ def lint(*, as_json: bool, **flags: object) -> int:
 
     def show(answer: LintFindings, picture: Picture) -> ExitCode:
         found = [finding for finding in answer.findings if finding.count is not None]
-        if as_json:
-            for finding in answer.findings:
-                print_json(finding)
-        elif found:
-            print_renderables(lint_lines(found))
+        if as_json or found:
+            print_answer(answer.findings, answer.said(), as_json=as_json)
         else:
             standard_error.say(f"no check found trouble in {picture.header.cluster}")
         if unknown := [finding.check for finding in answer.findings if finding.count is None]:
@@ -64,16 +58,3 @@ def lint(*, as_json: bool, **flags: object) -> int:
         return ExitCode.FAILED if any(each.severity is not Severity.INFO for each in found) else ExitCode.OK
 
     return ask_question(source_of(flags), Lint(), flags, show)
-
-
-_NAMED: Final = 5
-
-
-def lint_lines(findings: Sequence[LintFinding]) -> Iterator[RenderableType]:
-    """Yield the lines of the findings whose count is known."""
-    for finding in findings:
-        more = f" and {finding.count - _NAMED} more" if finding.count and finding.count > _NAMED else ""
-        named = ", ".join(finding.examples[:_NAMED])
-        yield line(severity_word(finding.severity.value), f"  {finding.check}: {named}{more}")
-        yield line(f"will: {finding.will}", indent=6)
-        yield line(f"do: {finding.mend}", indent=6)

@@ -13,7 +13,7 @@ import click
 
 from cli.extras import need_extra
 from cli.printing import standard_error
-from cli.printing.standard_output import plain_lines, print_document, print_renderables
+from cli.printing.standard_output import plain_lines, print_document, print_said
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, brokers_config, build, reached, read_flags, read_settings
 from cli.settings.keys import keys_of
@@ -243,13 +243,13 @@ def _answer(found: Report, clusters: tuple[str, ...], form: str, out: Path | Non
 
 
 def _write(found: Report, doubts: list[str], form: str, out: Path | None) -> None:
-    from cli.printing.report_lines import report_lines, write_tables
-
     if form == "csv":
+        from cli.printing.report_tables import write_tables
+
         assert out is not None, "it is asked for before"
         write_tables(found, out)
     elif form == "text" and out is None:
-        print_renderables(report_lines(found))
+        print_said(found.said())
         return
     else:
         text = _text(found, doubts, form)
@@ -269,6 +269,4 @@ def _text(found: Report, doubts: list[str], form: str) -> str:
         import msgspec
 
         return f"{printable_json(msgspec.json.encode(found)).decode()}\n"
-    from cli.printing.report_lines import report_lines
-
-    return "".join(f"{line}\n" for line in plain_lines(report_lines(found)))
+    return "".join(f"{line}\n" for line in plain_lines(found.said()))

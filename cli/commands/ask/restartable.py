@@ -6,17 +6,15 @@ import getpass
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import click
-from rich.console import RenderableType
 
 from cli.printing import standard_error
-from cli.printing.answers import hit_lines, line
-from cli.printing.standard_output import print_json, print_line, print_renderables
+from cli.printing.standard_output import print_answer, print_line
 from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.duration import Duration
@@ -30,8 +28,8 @@ from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import NotFoundError
-from questions.restartable import MayRestart, Obstacle, Reason, Restartable, Verdict
-from wording.times import exact_moment
+from questions.restartable import MayRestart, Restartable, Verdict
+from wording.said import line
 
 if TYPE_CHECKING:
     from cli.sources.served_cluster import ServedCluster
@@ -126,7 +124,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     show = _shown(as_json=as_json)
     waiting = Waiting(patience, every_seconds)
     is_yes = lambda answer: answer.verdict is Verdict.YES  # noqa: E731
-    return ask_as_long_as(lambda stop: _code(show(waiting.until(is_yes, look, one_line, stop))))
+    return ask_as_long_as(lambda stop: _code(show(waiting.until(is_yes, look, lambda answer: answer.one_line, stop))))
 
 
 def _one_of(*named: int | None) -> int:
@@ -178,19 +176,14 @@ def _released(served: ServedCluster, broker: int, *, as_json: bool) -> ExitCode:
     except NoLeaseError as error:
         standard_error.complain(str(error))
         return ExitCode.FAILED
-    if as_json:
-        print_json(lease)
-    else:
-        print_line(f"{lease.holder} released the lease to restart broker {lease.broker}")
+    told = line(f"{lease.holder} released the lease to restart broker {lease.broker}")
+    print_answer([lease], [told], as_json=as_json)
     return ExitCode.OK
 
 
 def _shown(*, as_json: bool) -> Callable[[Restartable], Restartable]:
     def show(answer: Restartable) -> Restartable:
-        if as_json:
-            print_json(answer)
-        else:
-            print_renderables(restartable_lines(answer))
+        print_answer([answer], answer.said(), as_json=as_json)
         return answer
 
     return show
@@ -203,7 +196,7 @@ def _code(answer: Restartable) -> ExitCode:
 
 def _probe(look: Callable[[], Restartable]) -> int:
     """Print one line for a monitoring system. Return the exit code of a monitoring plugin."""
-    from cli.printing.check_lines import ProbeState, plugin_line
+    from cli.printing.probe import ProbeState, plugin_line
 
     try:
         answer = look()
@@ -211,50 +204,5 @@ def _probe(look: Callable[[], Restartable]) -> int:
         print_line(plugin_line(ProbeState.UNKNOWN, str(error)))
         return ProbeState.UNKNOWN
     state = ProbeState(_code(answer))
-    print_line(plugin_line(state, one_line(answer)))
+    print_line(plugin_line(state, answer.one_line))
     return state
-
-
-_COLOURS: Final = {Verdict.YES: "green", Verdict.NO: "bold red", Verdict.UNKNOWN: "magenta"}
-_NAMED_TOPICS: Final = 5
-_NAMED_HITS: Final = 10
-
-
-def restartable_lines(answer: Restartable) -> Iterator[RenderableType]:
-    """Show the verdict, and a line for each reason or doubt."""
-    yield line(
-        (answer.verdict.value, _COLOURS[answer.verdict]),
-        f": {headline(answer)}  as of {exact_moment(answer.as_of_ms)}",
-    )
-    lease = answer.lease
-    if lease is not None and not any(reason.obstacle is Obstacle.LEASE for reason in answer.reasons):
-        yield line(f"{lease.holder} holds the lease until {exact_moment(lease.until_ms)}", indent=2)
-    for doubt in answer.doubts:
-        yield line(doubt, indent=2)
-    for reason in answer.reasons:
-        yield line(reason.sentence, indent=2)
-        if reason.topics:
-            yield line(_topics(reason), indent=4)
-        if reason.impact is not None:
-            yield from hit_lines(reason.impact, _NAMED_HITS)
-
-
-def headline(answer: Restartable) -> str:
-    """Return the verdict as a sentence."""
-    if answer.verdict is Verdict.YES:
-        return f"broker {answer.broker} may be restarted now"
-    if answer.verdict is Verdict.NO:
-        return f"do not restart broker {answer.broker} now"
-    return f"Kontrast does not know whether broker {answer.broker} may be restarted"
-
-
-def one_line(answer: Restartable) -> str:
-    """Return the verdict with all reasons on one line."""
-    why = "; ".join([*answer.doubts, *(reason.sentence for reason in answer.reasons)])
-    return f"{headline(answer)}{': ' if why else ''}{why}"
-
-
-def _topics(reason: Reason) -> str:
-    named = [f"{each.topic} ({each.partitions})" for each in reason.topics[:_NAMED_TOPICS]]
-    more = len(reason.topics) - len(named) + reason.more_topics
-    return ", ".join([*named, f"and {more} more" if more else ""]).removesuffix(", ")

@@ -11,7 +11,7 @@ import click
 
 from cli.printing import standard_error
 from cli.printing.rows import row_options
-from cli.printing.snapshot_lines import Selection, print_json, print_summary
+from cli.printing.standard_output import flush, print_json, print_json_lines, print_plain
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.keys import keys_of
@@ -22,7 +22,7 @@ from controller.restore.stored_context import new_context
 from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
-from questions.judged_cluster import Concern, JudgedCluster, Sound
+from questions.judged_cluster import Concern, JudgedCluster, Selection, Sound
 from questions.question import NotFoundError
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ingest.complete_read import CompleteRead
 
 _NAMED_ZNODES = 20
+_LINES_AT_ONCE = 1_000
 _ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
 _EPILOG = """\b
@@ -90,7 +91,10 @@ def snapshot(
                 raise NotFoundError(where_clusters_are(config, stop))
             found = _snapshot(read, cluster or "snapshot", brokers)
         code = _tell(found, selection)
-        (print_json if as_json else print_summary)(found, selection)
+        if as_json:
+            _print_objects(found, selection)
+        else:
+            print_plain(found.said(selection))
         return code
 
     return ask_as_long_as(look)
@@ -111,6 +115,16 @@ def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Judge
         return steps(empty, read.without(sound).records(cluster))
 
     return JudgedCluster(list(cluster_metadata(znodes, read.forbidden)), replicated)
+
+
+def _print_objects(found: JudgedCluster, selection: Selection) -> None:
+    """Print unreadable znodes, brokers, the controller, then the chosen partitions."""
+    for each in (*found.unreadable, *found.brokers, found.controller):
+        print_json(each, flush=False)
+    chosen = found.chosen(selection)
+    for at in range(0, len(chosen), _LINES_AT_ONCE):
+        print_json_lines(chosen[at : at + _LINES_AT_ONCE])
+    flush()
 
 
 def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:

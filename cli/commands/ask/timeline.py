@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import RenderableType
 
-from cli.printing.answers import line, severity_word
-from cli.printing.standard_output import print_json, print_renderables, write_file
+from cli.printing.standard_output import print_answer, write_file
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
@@ -19,14 +17,8 @@ from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
 from cli.sources.source import Source
 from questions.doubts import doubts
-from questions.explain.explanation import Certainty
-from questions.timeline.events import Change
-from questions.timeline.folding import EventGroup, folded
-from questions.timeline.lanes import CONTROLLER_LANE
 from questions.timeline.question import ShowTimeline
 from questions.timeline.timeline import Timeline
-from wording.sentences import counted
-from wording.times import exact_moment
 
 if TYPE_CHECKING:
     from questions.picture import Picture
@@ -79,10 +71,8 @@ def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # 
             from dashboards.drawn_timeline.page import page_of
 
             write_file(html_file, page_of(found, doubts(picture)), "--html")
-        elif as_json:
-            print_json(found)
         else:
-            print_renderables(timeline_lines(found, names_controllers=question.controller))
+            print_answer([found], found.said(names_controllers=question.controller), as_json=as_json)
         return ExitCode.OK
 
     return ask_question(source, question, flags, show)
@@ -97,38 +87,3 @@ def _source_with_past(flags: Mapping[str, Any]) -> Source:
             "znode, which `kontrast explain` shows"
         )
     return source
-
-
-_NAMED: Final = 8
-
-
-def timeline_lines(timeline: Timeline, *, names_controllers: bool = False) -> Iterator[RenderableType]:
-    """Yield the events, the oldest first. With `names_controllers`, begin with the controllers and their times."""
-    about = f" of {timeline.about}" if timeline.about else ""
-    count = counted(len(timeline.events), "event")
-    span = f"{exact_moment(timeline.begin_ms)} to {exact_moment(timeline.end_ms)}"
-    yield line(f"{timeline.cluster}: {count}{about}, {span}")
-    if names_controllers:
-        lanes = (lane for lane in timeline.pictured.lanes if lane.name == CONTROLLER_LANE)
-        for each in (each for lane in lanes for each in lane.spans):
-            yield line(f"{exact_moment(each.begin_ms)} to {exact_moment(each.end_ms)}  {each.says}", indent=2)
-    for group in folded(timeline.events):
-        yield _event(group)
-        for change in group.changes():
-            yield _change(change, group.first.time_ms)
-
-
-def _event(group: EventGroup) -> RenderableType:
-    event, several = group.first, len(group.events)
-    times = f"{several} times within {(group.last_ms - event.time_ms) / 1000:.3f} s: " if several > 1 else ""
-    zxid = f"{event.zxid:#x}" if event.zxid >= 0 else "-"
-    word = () if event.severity is None else (severity_word(event.severity.value), " ")
-    sure = "" if event.certainty is Certainty.SEEN else f"  [{event.certainty.value}: {event.rule}]"
-    return line(f"{exact_moment(event.time_ms)}  {zxid:>8}  ", *word, f"{times}{group.says}", (sure, "yellow"))
-
-
-def _change(change: Change, began_ms: int) -> RenderableType:
-    more = f" and {len(change.partitions) - _NAMED} more" if len(change.partitions) > _NAMED else ""
-    names = f": {', '.join(change.partitions[:_NAMED])}{more}" if len(change.partitions) > 1 else ""
-    sure = f"  [{change.certainty.value}]" if change.certainty is Certainty.EXPECTED else ""
-    return line(f"{change.subject}{change.took(began_ms)}: {change.says}{names}", (sure, "yellow"), indent=6)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cli.printing.standard_output import print_json, print_renderables
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import ask_question
@@ -18,8 +18,6 @@ from cli.sources.options import source_of, source_options
 from controller.contract.ids import BrokerId
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from questions.picture import Picture
     from questions.what_if import PlannedStep, PlayedScenario, Ranking
     from questions.whatif.rolling import RollingOrder
@@ -131,31 +129,18 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
 
 
 def _show_ranking(ranking: Ranking, _: Picture, *, as_json: bool) -> int:
-    from cli.printing.whatif_lines import ranking_lines
-
-    _print(ranking, ranking_lines(ranking), as_json=as_json)
+    print_answer([ranking], ranking.said(), as_json=as_json)
     return ExitCode.OK if all(loss.is_harmless for loss in ranking.losses) else ExitCode.FAILED
 
 
 def _show_rolling(order: RollingOrder, picture: Picture, *, as_json: bool) -> int:
-    from cli.printing.whatif_lines import rolling_lines
-
-    _print(order, rolling_lines(picture.header, order), as_json=as_json)
+    print_answer([order], order.said(picture.header), as_json=as_json)
     return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
 
 
 def _show_scenario(scenario: PlayedScenario, picture: Picture, *, is_all: bool, as_json: bool) -> int:
-    from cli.printing.whatif_lines import scenario_lines
-
-    _print(scenario, scenario_lines(scenario, picture.now_ms, is_all=is_all), as_json=as_json)
+    print_answer([scenario], scenario.said(picture.now_ms, is_all=is_all), as_json=as_json)
     return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
-
-
-def _print(answer: object, lines: Iterable[RenderableType], *, as_json: bool) -> None:
-    if as_json:
-        print_json(answer)
-    else:
-        print_renderables(lines)
 
 
 def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:

@@ -8,9 +8,9 @@ from typing import Final
 import click
 
 from cli.capacity import DAY_MS, Capacity, shown_bytes
-from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import table_of
+from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
+from wording.said import Table
 
 _EPILOG: Final = """\b
 Examples:
@@ -52,10 +52,7 @@ def size(clusters: int, partitions: int, changes_per_second: float, days: float,
     `serve` with up to 200,000. Beyond that they are estimates.
     """
     capacity = Capacity(clusters=clusters, partitions=partitions, changes_per_second=changes_per_second, days=days)
-    if as_json:
-        print_json(dict(_figures(capacity)))
-        return ExitCode.OK
-    print_renderables([table_of(("need", "value", "where"), _rows(capacity))])
+    print_answer([dict(_figures(capacity))], [Table(("need", "value", "where"), _rows(capacity))], as_json=as_json)
     return ExitCode.OK
 
 

@@ -19,10 +19,8 @@ from cli.followed_outputs import (
     where_outputs_are,
     without_messages_of_waiting,
 )
-from cli.printing.agreement import percent
 from cli.printing.rows import row_options
-from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import StackedTable
+from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode, run_until_stopped
 from cli.served_pages import Page, ask_page, label_of, page_of, sample_of
 from cli.settings.config import Settings, reached, read_flags, read_settings
@@ -38,7 +36,9 @@ from outputs import OutputsError, SourceDownError, open_changes
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import rows_lost
 from questions.picture import Present
+from questions.replay.agreement import percent
 from transport.address import Address, JournalAddress, KafkaAddress
+from wording.said import Table
 from wording.times import duration
 
 _OUTPUTS: Final = ("job", "alerts", "gauges")
@@ -101,7 +101,7 @@ def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
             for part in parts:
                 print_json({**part._asdict(), "ok": not part.wrong and part.is_known})
         elif parts:
-            print_renderables([StackedTable(_COLUMNS, (part.cells for part in parts), below=1)])
+            print_said([Table(_COLUMNS, (part.cells for part in parts), below=1)])
         return ExitCode.FAILED if any(part.wrong for part in parts) else ExitCode.OK
 
     return run_until_stopped({"status": run})

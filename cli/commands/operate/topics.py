@@ -13,8 +13,7 @@ import click
 
 from cli.capacity import DAY_MS
 from cli.printing.rows import row_options
-from cli.printing.standard_output import print_json, print_renderables
-from cli.printing.tables import StackedTable
+from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import ConfigError, Settings, reached, read_settings
 from cli.settings.options import config_option
@@ -30,6 +29,7 @@ from transport.topics import (
     stream_topics,
     unfit,
 )
+from wording.said import Table, line
 
 if TYPE_CHECKING:
     from kafka.admin import KafkaAdminClient
@@ -91,9 +91,7 @@ def topics(config_file: Path | None, days: float | None, *, apply: bool, as_json
             print_json(topic._asdict())
     elif compared:
         cells = (tuple(map(str, each[: len(_COLUMNS)])) for each in compared)
-        print_renderables(
-            [StackedTable(_COLUMNS, cells, below=1), *(each.sentence for each in compared if each.sentence)]
-        )
+        print_said([Table(_COLUMNS, cells, below=1), *(line(each.sentence) for each in compared if each.sentence)])
     return code or (ExitCode.FAILED if any(each.state != _OK for each in compared) else ExitCode.OK)
 
 

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.printing.report_lines import write_tables
+from cli.printing.report_tables import write_tables
 from dashboards.drawn_report.page import page_of
 from questions.report.cluster_report import ClusterReport, ReportWindow, TopicAvailability
 from questions.report.report import Report, report_against

@@ -1,15 +1,16 @@
-"""Phases of a migration to KRaft, which `kontrast replay` prints at its end, one line or object for each."""
+"""Phases of a migration to KRaft, from the rows of a replay."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import ControllerRow, MigrationRow
 from controller.contract.row import Row
-from wording.times import duration
+from wording.said import Said, line
+from wording.times import duration, moment_in_utc
 
 
 @dataclass(slots=True)
@@ -74,15 +75,16 @@ class MigrationPast:
                 "rollback_sentence": phase.last.rollback_sentence,
             }
 
-    def lines(self, time_in_words: Callable[[int], str]) -> Iterator[str]:
-        """Yield the lines for people, if there is a migration."""
+    def said(self) -> Said:
+        """Yield a line for each phase and one for the end, if there is a migration."""
         if not self._phases:
             return
-        yield "the way to KRaft, by phase:"
+        yield line("the way to KRaft, by phase:")
         for phase in self._phases:
             row, lasted_ms = phase.first, phase.lasted_ms
             how_long = "goes on" if lasted_ms is None else duration(lasted_ms)
-            yield f"{time_in_words(row.since_ms)}  {row.zxid:>#8x}  {how_long:>10}  {row.phase:<11}  {phase.led_by}"
+            began = f"{moment_in_utc(row.since_ms)}  {row.zxid:>#8x}"
+            yield line(f"{began}  {how_long:>10}  {row.phase:<11}  {phase.led_by}")
         end = self._phases[-1].last
         offset = f" at offset {end.offset}" if end.offset >= 0 else ""
-        yield f"it ended in phase {end.phase}{offset}; may I go back: {end.rollback_sentence}"
+        yield line(f"it ended in phase {end.phase}{offset}; may I go back: {end.rollback_sentence}")

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
 from controller.contract.alert_kinds.partitions import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
+from wording.said import Said, line
 from wording.sentences import counted, listed
-from wording.times import duration
+from wording.times import duration, moment_in_utc
 
 _UNUSABLE: Final = {PARTITIONS_OFFLINE.name, PARTITIONS_LEADERLESS.name}
 _URGENCY: Final = {severity: place for place, severity in enumerate(reversed(Severity))}
@@ -39,11 +40,11 @@ class Incidents:
             self._all.append(incident)
         incident.take(row)
 
-    def lines(self, time_in_words: Callable[[int], str]) -> Iterator[str]:
+    def said(self) -> Said:
         """Yield a line with the count of incidents, then one line an incident, the oldest first."""
-        yield f"{counted(len(self._all), 'incident')}{':' if self._all else ''}"
+        yield line(f"{counted(len(self._all), 'incident')}{':' if self._all else ''}")
         for incident in sorted(self._all, key=lambda incident: incident.began_ms):
-            yield f"{time_in_words(incident.began_ms)}  {incident.words(self._racks)}"
+            yield line(f"{moment_in_utc(incident.began_ms)}  {incident.words(self._racks)}")
 
 
 class _Incident:
