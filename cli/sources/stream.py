@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
 import msgspec
 
-from cli.followed_outputs import Where, followed, lines_until_now, without_messages_of_waiting
+from cli.followed_outputs import Where, followed, lines_until_now
 from cli.printing import standard_error
 from cli.running import StoppedError
 from cli.sources.earlier_rows import earlier_rows, moment_in
-from cli.sources.files import side_of, take_all
 from controller.contract.outputs import BadRowError, decode_row
-from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
-from controller.restore.stored_context import new_context
 from dashboards.errors import ServeError
 from ingest.files.data_directory import Until
-from outputs import OutputsError, SourceDownError, open_changes
 from questions.diff.side import Side
-from questions.gathering import Gathering
 from questions.picture import Picture, Present
 from questions.question import NotFoundError, Scope
 from streaming.config import BrokersConfig
@@ -64,6 +59,8 @@ class StreamSource:
         if not beginnings:
             rows = earlier_rows(self.where, moment, stop)
             return rows[self._chosen(rows.keys())].side(self.where.address)
+        from cli.sources.files import side_of
+
         return side_of(self._of_changes(beginnings, Scope(), moment, stop))
 
     def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
@@ -71,24 +68,22 @@ class StreamSource:
         address = self.where.address
         if isinstance(address, JournalAddress) and (address.directory / "metadata").exists():
             return {}
-        return _beginnings(self.where, until, stop)
+        from cli.sources.changes import beginnings  # it loads the whole core, which outputs do not need
+
+        return beginnings(self.where, until, stop)
 
     def _of_changes(
         self, beginnings: Mapping[str, int | None], scope: Scope, until: Until, stop: threading.Event
     ) -> Picture:
+        from cli.sources.changes import picture_of_changes
+
         cluster = self._chosen(beginnings.keys())
         begin = beginnings[cluster]
         if begin is None:
             when = "yet. Wait for `kontrast watch`" if until == Until() else "before that moment"
             raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} {when}")
-        of_cluster = (each for each in _placed_records(self.where, stop) if each[1].cluster == cluster)
         first = 0 if scope.past else begin
-        records = (record for at, record in _until(of_cluster, until) if at >= first)
-        gathering = Gathering(
-            new_context(cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks), scope.keeps
-        )
-        take_all(gathering, records, stop)
-        return gathering.picture()
+        return picture_of_changes(self.where, cluster, self.brokers, scope.keeps, first, until, stop)
 
     def _of_outputs(self, scope: Scope, stop: threading.Event) -> Picture:
         with followed(self.where, _STANDING) as outputs:
@@ -135,72 +130,6 @@ class StreamSource:
         if len(clusters) != 1:
             raise NotFoundError(f"which cluster? Give --cluster with one of {', '.join(sorted(clusters))}")
         return next(iter(clusters))
-
-
-def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:
-    """Yield each cluster's records from its newest complete read on. Raise ServeError, StoppedError."""
-    beginnings = _beginnings(where, Until(), stop)
-    for at, record in _placed_records(where, stop):
-        begin = beginnings.get(record.cluster)
-        if begin is not None and at >= begin:
-            yield record
-
-
-def _beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, int | None]:
-    """Return the line of each cluster's newest complete read until the moment, if there is one."""
-    begun: dict[str, tuple[int, int]] = {}
-    found: dict[str, int | None] = {}
-
-    def known(placed: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record]]:
-        for at, record in placed:
-            found.setdefault(record.cluster, None)
-            yield at, record
-
-    for at, record in _until(known(_placed_records(where, stop)), until):
-        if record.kind is RecordKind.SNAPSHOT_BEGIN:
-            begun[record.cluster] = (record.generation, at)
-        elif record.kind is RecordKind.FORGOTTEN:
-            del found[record.cluster]
-            begun.pop(record.cluster, None)
-        elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
-            generation, beginning = begun.pop(record.cluster)
-            if generation == record.generation:
-                found[record.cluster] = beginning
-    return found
-
-
-def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, Record]]:
-    for at, line in enumerate(_changes_until_now(where, stop)):
-        try:
-            yield at, decode_record(line)
-        except BadRecordError:
-            continue  # the job rejects such a line, too, and `step` sees the gap in the numbers
-
-
-def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple[int, Record]]:
-    """Yield the records of each cluster, up to its first record after the moment."""
-    ended: set[str] = set()
-    for at, record in placed:
-        if until.is_passed(record.zxid, record.observed_ms):
-            ended.add(record.cluster)
-        if record.cluster not in ended:
-            yield at, record
-
-
-def _changes_until_now(where: Where, stop: threading.Event) -> Iterator[bytes]:
-    source = open_changes(where.address)
-    try:
-        with without_messages_of_waiting():
-            while not stop.is_set():
-                for chunk in source.poll():
-                    yield from chunk.lines
-                if source.caught_up or source.missing:
-                    return
-        raise StoppedError
-    except (SourceDownError, OutputsError) as error:
-        raise ServeError(str(error)) from error
-    finally:
-        source.close()
 
 
 def _rows(where: Where, name: str, cluster: str, stop: threading.Event) -> Iterator[Row]:

@@ -17,7 +17,10 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
 from cli.main import main
+from controller.contract.outputs import encode_row
 from tests.recorded_moment import MOMENT_MS
+from tests.rows import Rows
+from transport.journal import JournalWriter
 
 KONTRAST = [sys.executable, "-m", "cli"]
 WIRED = ["watch", "stream", "serve"]
@@ -102,6 +105,16 @@ def test_an_answer_in_a_pipe_is_written_without_rich(question, recorded_files):
     loaded = loaded_by(*question, "--zk-data", str(recorded_files), "--until", str(MOMENT_MS))
     assert "controller.step" in loaded
     assert "rich" not in loaded
+
+
+def test_an_answer_from_outputs_loads_nothing_that_applies_records(tmp_path):
+    rows = Rows()
+    for row in (rows.controller(1), rows.gauges()):
+        with JournalWriter(tmp_path / row.output, batches=True) as writer:
+            writer.append_batch(0, [encode_row(row)])
+    loaded = loaded_by("check", "--from", f"journal:{tmp_path}")
+    assert "controller.restore.context_of_rows" in loaded
+    assert loaded.isdisjoint({"controller.step", "questions.gathering", "ingest.files.history"})
 
 
 def test_the_version_is_printed():

@@ -1,0 +1,102 @@
+"""A cluster from the changes by `kontrast watch`, which are applied as the job applies them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+from cli.followed_outputs import Where, without_messages_of_waiting
+from cli.running import StoppedError
+from cli.sources.files import take_all
+from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
+from controller.contract.row import Row
+from controller.restore.stored_context import new_context
+from dashboards.errors import ServeError
+from ingest.files.data_directory import Until
+from outputs import OutputsError, SourceDownError, open_changes
+from questions.gathering import Gathering
+from questions.picture import Picture
+from streaming.config import BrokersConfig
+
+
+def picture_of_changes(  # noqa: PLR0913 (the cluster, and what is read of it)
+    where: Where,
+    cluster: str,
+    brokers: BrokersConfig,
+    keeps: Callable[[Row], bool],
+    first: int,
+    until: Until,
+    stop: threading.Event,
+) -> Picture:
+    """Return the cluster after its changes from this line on, up to the moment. Raise ServeError, StoppedError."""
+    of_cluster = (each for each in _placed_records(where, stop) if each[1].cluster == cluster)
+    records = (record for at, record in _until(of_cluster, until) if at >= first)
+    gathering = Gathering(new_context(cluster, *brokers.read(), topic_ranks=brokers.topic_ranks), keeps)
+    take_all(gathering, records, stop)
+    return gathering.picture()
+
+
+def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:
+    """Yield each cluster's records from its newest complete read on. Raise ServeError, StoppedError."""
+    begun = beginnings(where, Until(), stop)
+    for at, record in _placed_records(where, stop):
+        begin = begun.get(record.cluster)
+        if begin is not None and at >= begin:
+            yield record
+
+
+def beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, int | None]:
+    """Return the line of each cluster's newest complete read until the moment, if there is one."""
+    begun: dict[str, tuple[int, int]] = {}
+    found: dict[str, int | None] = {}
+
+    def known(placed: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record]]:
+        for at, record in placed:
+            found.setdefault(record.cluster, None)
+            yield at, record
+
+    for at, record in _until(known(_placed_records(where, stop)), until):
+        if record.kind is RecordKind.SNAPSHOT_BEGIN:
+            begun[record.cluster] = (record.generation, at)
+        elif record.kind is RecordKind.FORGOTTEN:
+            del found[record.cluster]
+            begun.pop(record.cluster, None)
+        elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
+            generation, beginning = begun.pop(record.cluster)
+            if generation == record.generation:
+                found[record.cluster] = beginning
+    return found
+
+
+def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, Record]]:
+    for at, line in enumerate(_changes_until_now(where, stop)):
+        try:
+            yield at, decode_record(line)
+        except BadRecordError:
+            continue  # the job rejects such a line, too, and `step` sees the gap in the numbers
+
+
+def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple[int, Record]]:
+    """Yield the records of each cluster, up to its first record after the moment."""
+    ended: set[str] = set()
+    for at, record in placed:
+        if until.is_passed(record.zxid, record.observed_ms):
+            ended.add(record.cluster)
+        if record.cluster not in ended:
+            yield at, record
+
+
+def _changes_until_now(where: Where, stop: threading.Event) -> Iterator[bytes]:
+    source = open_changes(where.address)
+    try:
+        with without_messages_of_waiting():
+            while not stop.is_set():
+                for chunk in source.poll():
+                    yield from chunk.lines
+                if source.caught_up or source.missing:
+                    return
+        raise StoppedError
+    except (SourceDownError, OutputsError) as error:
+        raise ServeError(str(error)) from error
+    finally:
+        source.close()
