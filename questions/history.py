@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import MappingProxyType
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
@@ -16,12 +16,16 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.subject import Subject
-from questions.memory import Memory
+from questions.known_clusters import KnownCluster, LiveQuestion
 from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
+from questions.question import meaning
+from questions.subjects import subject_of
 from questions.timeline.lanes import Condition, lanes_of
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of
+from questions.topics import similar_subjects
+from wording.suggestions import did_you_mean
 
 # Limits on changes of partitions that become events, for the newest ones and for beginnings of incidents.
 # The picture shows all kept changes.
@@ -37,17 +41,6 @@ WINDOWS_SECONDS: Final = MappingProxyType(
     }
 )
 """Lengths of the time around a moment, with their names."""
-
-OLDEST: Final = "this is the oldest kept moment"
-"""Note for a request of an earlier moment."""
-
-
-class AskedMoment(msgspec.Struct, frozen=True):
-    """Moment of a cluster, by default the newest, and the length of the time around it."""
-
-    at_ms: int | None = None
-    window_seconds: int = 3_600
-    subject: Subject | None = None  # limits the events, if set
 
 
 class History(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,41 +59,44 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]  # why events may be missing
 
 
-class Histories:
-    """Histories of the followed clusters, from memory.
+class ShowHistory(LiveQuestion, frozen=True):
+    """The cluster at a kept moment, and the events around it."""
 
-    `overview_of` takes a snapshot and its moment, None for now. `why_incomplete` returns why rows may be missing.
-    """
+    answer = History
 
-    def __init__(
-        self,
-        memory: Memory,
-        overview_of: Callable[[ClusterSnapshot, int | None], Overview],
-        why_incomplete: Callable[[], str | None],
-    ) -> None:
-        self._memory = memory
-        self._overview_of = overview_of
-        self._why_incomplete = why_incomplete
+    window: Annotated[
+        int,
+        meaning("Seconds of the time around the moment."),
+        msgspec.Meta(extra_json_schema={"enum": list(WINDOWS_SECONDS)}),
+    ] = 3_600
+    of: Annotated[
+        str, meaning("Only events of this subject, for example orders-7, orders, broker 3 or controller.")
+    ] = ""
 
-    def history(self, cluster: str, asked: AskedMoment) -> History | None:
-        """Return the past around the nearest kept moment, if any."""
-        past = self._memory.kept(cluster)
+    def __post_init__(self) -> None:
+        """Raise ValueError for another length of time, and for words that name no subject."""
+        if self.window not in WINDOWS_SECONDS:
+            raise ValueError(f"window is one of {', '.join(map(str, WINDOWS_SECONDS))} seconds")
+        if self.of.strip() and subject_of(self.of) is None:
+            raise ValueError("of has no subject. Write orders-7, orders, broker 3 or controller")
+
+    def ask(self, cluster: KnownCluster) -> History:
+        """Return the past around the moment, by default the newest. Raise NotFoundError if none is kept."""
+        past = cluster.memory.kept(cluster.snapshot().cluster)
         if past is None:
-            return None
+            raise cluster.nothing_kept()
         since_ms, newest_ms = past
-        at_ms = newest_ms if asked.at_ms is None else past.nearest(asked.at_ms)
-        lasts_ms = asked.window_seconds * 1000
+        at_ms = newest_ms if cluster.at_ms is None else cluster.at_ms
+        lasts_ms = self.window * 1000
         end_ms = min(newest_ms, at_ms + lasts_ms // 2)
         begin_ms = max(since_ms, end_ms - lasts_ms)
-        then = self._memory.cluster(cluster, at_ms)
+        then = cluster.memory.cluster(cluster.name, at_ms)
         assert then is not None, "a cluster that was there a moment ago"
-        timeline, notes = self._timeline(then, asked.subject, begin_ms, end_ms)
-        if asked.at_ms is not None and asked.at_ms < since_ms:
-            notes.insert(0, OLDEST)
+        timeline, notes = self._timeline(cluster, then, begin_ms, end_ms)
         moments = [] if timeline is None else sorted({event.time_ms for event in timeline.events})
         before, behind = bisect_left(moments, at_ms), bisect_right(moments, at_ms)
         return History(
-            overview=self._overview(then, at_ms, is_now=asked.at_ms is None),
+            overview=_overview(cluster, then),
             at_ms=at_ms,
             begin_ms=begin_ms,
             end_ms=end_ms,
@@ -113,42 +109,11 @@ class Histories:
             notes=tuple(notes),
         )
 
-    def recent(self, cluster: str, subject: Subject, at_ms: int | None) -> Timeline | None:
-        """Return the lanes of a subject in the last minutes before a moment, if anything was wrong with it.
-
-        A partition has the lanes of its brokers, too.
-        """
-        past, then = self._memory.kept(cluster), self._memory.cluster(cluster, at_ms, subject.topics or ())
-        if past is None or then is None:
-            return None
-        end_ms = past.newest_ms if at_ms is None else past.nearest(at_ms)
-        begin_ms = max(past.since_ms, end_ms - _RECENT_MS)
-        changed = self._memory.changes(cluster, begin_ms, end_ms, {PartitionRow.output, AlertRow.output})
-        wanted = _selection(subject)
-        if subject.partition is not None:
-            tp = subject.partition
-            row = then.topics[tp.topic].partitions.get(tp.partition) if tp.topic in then.topics else None
-            wanted = Selection(partitions=frozenset({tp}), brokers=frozenset(row.replicas if row is not None else ()))
-        rows = [row for row in _with_unchanged(changed, then, begin_ms) if _is_of(row, wanted)]
-        lanes = lanes_of(rows, wanted, begin_ms, end_ms, by_topic=bool(wanted.topics))
-        if all(span.condition is Condition.WELL for lane in lanes.lanes for span in lane.spans):
-            return None
-        return Timeline(
-            cluster=cluster, about=wanted.words, begin_ms=begin_ms, end_ms=end_ms, events=(), pictured=lanes
-        )
-
-    def _overview(self, then: ClusterSnapshot, at_ms: int, *, is_now: bool) -> Overview:
-        """Return the cluster at the moment, or as it is known now if no moment is asked for."""
-        now = self._memory.cluster(then.cluster) if is_now else None
-        return self._overview_of(then, at_ms) if now is None else self._overview_of(now, None)
-
     def _timeline(
-        self, then: ClusterSnapshot, subject: Subject | None, begin_ms: int, end_ms: int
+        self, cluster: KnownCluster, then: ClusterSnapshot, begin_ms: int, end_ms: int
     ) -> tuple[Timeline | None, list[str]]:
-        cluster = then.cluster
-        incomplete = self._why_incomplete()
-        changed = self._memory.changes(cluster, begin_ms, end_ms)
-        notes = [] if incomplete is None else [incomplete]
+        changed, subject = cluster.memory.changes(cluster.name, begin_ms, end_ms), subject_of(self.of)
+        notes = [note for note in (cluster.note, cluster.clusters.why_incomplete()) if note]
         every = _with_unchanged(changed, then, begin_ms)
         story = _beginnings_and_newest(every)
         if len(story) < len(every):
@@ -156,10 +121,47 @@ class Histories:
                 f"{len(every) - len(story)} of {len(every)} changes have no entry below. The list has the beginning of "
                 "each incident and the newest changes. The picture has every change"
             )
-        context = new_context(cluster, chunk_count=1)
+        context = new_context(cluster.name, chunk_count=1)
         picture = Picture(origin=Origin.HISTORY, context=context, story=tuple(story), as_of_ms=end_ms)
         window = HistorySpan(since_ms=begin_ms, until_ms=end_ms)
-        return (timeline_of(picture, _selection(subject), window, pictured=every) if story else None), notes
+        timeline = timeline_of(picture, _selection(subject), window, pictured=every) if story else None
+        if timeline is None and subject is not None:
+            similar = did_you_mean(similar_subjects(cluster.memory, cluster.name, subject))
+            notes += [f"There is no {self.of.strip()}{similar}"] if similar else []
+        return timeline, notes
+
+
+def recent_lanes(cluster: KnownCluster, subject: Subject) -> Timeline | None:
+    """Return the lanes of a subject in the last minutes before the moment, if anything was wrong with it.
+
+    A partition has the lanes of its brokers, too.
+    """
+    past = cluster.memory.kept(cluster.name)
+    then = cluster.memory.cluster(cluster.name, cluster.at_ms, subject.topics or ())
+    if past is None or then is None:
+        return None
+    end_ms = past.newest_ms if cluster.at_ms is None else past.nearest(cluster.at_ms)
+    begin_ms = max(past.since_ms, end_ms - _RECENT_MS)
+    changed = cluster.memory.changes(cluster.name, begin_ms, end_ms, {PartitionRow.output, AlertRow.output})
+    wanted = _selection(subject)
+    if subject.partition is not None:
+        tp = subject.partition
+        row = then.topics[tp.topic].partitions.get(tp.partition) if tp.topic in then.topics else None
+        wanted = Selection(partitions=frozenset({tp}), brokers=frozenset(row.replicas if row is not None else ()))
+    rows = [row for row in _with_unchanged(changed, then, begin_ms) if _is_of(row, wanted)]
+    lanes = lanes_of(rows, wanted, begin_ms, end_ms, by_topic=bool(wanted.topics))
+    if all(span.condition is Condition.WELL for lane in lanes.lanes for span in lane.spans):
+        return None
+    return Timeline(
+        cluster=cluster.name, about=wanted.words, begin_ms=begin_ms, end_ms=end_ms, events=(), pictured=lanes
+    )
+
+
+def _overview(cluster: KnownCluster, then: ClusterSnapshot) -> Overview:
+    """Return the cluster at the moment, or as it is known now if no moment is asked for."""
+    found = then if cluster.at_ms is not None else cluster.memory.cluster(cluster.name) or then
+    made = cluster.clusters.overviews.overview(found, cluster.present(found), cluster.at_ms)
+    return cluster.mapped(made, found)
 
 
 def _is_of(row: Row, wanted: Selection) -> bool:

@@ -1,47 +1,18 @@
-"""Judgement of a broker's restart now, with every reason against it.
-
-The question is for a person or a playbook in front of the next restart of a rolling restart. The answer is `unknown`
-where Kontrast does not see the present, and never `yes` by default.
-"""
+"""Answer to the question whether a broker may be restarted, with its text."""
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
 from enum import Enum
-from fnmatch import fnmatchcase
-from typing import Annotated, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId
-from controller.view.flawed_znodes import no_controller_because, stopping_starts
-from controller.view.gauges import REASSIGNING, replicas_by_broker
-from controller.view.health import is_without_session, never_registered
-from controller.view.partition_issues import PartitionIssue, parse_group
-from controller.view.types import Context, Header, StoredEvent, Topic
-from questions.check import counts_in
-from questions.clients.groups import Impact, sizes_in, troubled_in
-from questions.doubts import doubts
-from questions.known_brokers import UnknownBrokersError, refuse_unknown
+from questions.clients.groups import Impact
 from questions.lease import Lease
-from questions.picture import Picture
-from questions.question import NotFoundError, Question, meaning
-from questions.state import Counts
-from questions.whatif.consequences import PartitionChange, place_of
-from questions.whatif.hypothetical_cluster import NoControllerError
-from questions.whatif.rolling import failing_starts
-from questions.whatif.scenario import Change, Step, play
-from wording.facts import Fact, down, unknown
 from wording.said import Said, line
-from wording.sentences import counted, verb
-from wording.suggestions import did_you_mean, near
 from wording.times import duration, exact_moment
-
-_NAMED_TOPICS: Final = 20
-_WILDCARD: Final = re.compile(r"[*?[]")
 
 
 class Verdict(Enum):
@@ -144,58 +115,6 @@ class Restartable(msgspec.Struct, frozen=True):
             yield from reason.said()
 
 
-class MayRestart(Question, frozen=True):
-    """Judge whether a broker may be restarted now, with every reason against it."""
-
-    answer = Restartable
-    asks_clients = True
-
-    broker: Annotated[int, meaning("Broker to restart.")]
-    accept_topics: Annotated[
-        tuple[str, ...], meaning("Topics that may go offline or reject acks=all, such as 'scratch-*'.")
-    ] = ()
-    accept_absent: Annotated[
-        tuple[int, ...], meaning("Broker that need not come back, such as a wrong id in a reassignment.")
-    ] = ()
-
-    def ask(self, picture: Picture) -> Restartable:
-        """Judge the restart by a controlled shutdown. Raise NotFoundError."""
-        absent = tuple(map(BrokerId, self.accept_absent))
-        try:
-            return restartable(
-                picture, BrokerId(self.broker), accepted_topics=self.accept_topics, accepted_absent=absent
-            )
-        except UnknownBrokersError as error:
-            raise NotFoundError(str(error)) from error
-
-
-def restartable(
-    picture: Picture,
-    broker: BrokerId,
-    *,
-    accepted_topics: Collection[str] = (),
-    accepted_absent: Collection[BrokerId] = (),
-) -> Restartable:
-    """Judge the restart of a broker by a controlled shutdown.
-
-    Partitions of topics that match a pattern of `accepted_topics` may go offline or reject acks=all. Brokers of
-    `accepted_absent` need not come back, and reassignments and deletions may wait for them. Raises
-    UnknownBrokersError for a broker that nothing in the cluster names, and for a topic that does not exist.
-    """
-    header = picture.header
-    refuse_unknown(picture.context, (broker, *accepted_absent))
-    _refuse_unknown_topics(picture, accepted_topics)
-    found = list(doubts(picture))
-    reasons: tuple[Reason, ...] = ()
-    if not found:
-        try:
-            reasons = tuple(_reasons(picture, broker, accepted_topics, accepted_absent))
-        except NoControllerError as error:
-            found.append(str(error))
-    verdict = Verdict.UNKNOWN if found else Verdict.NO if reasons else Verdict.YES
-    return Restartable(header.cluster, picture.as_of_ms, broker, verdict, reasons, tuple(found))
-
-
 def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
     """Return the answer to `holder` under a lease, which is a reason against the restart unless `holder` has it."""
     answer = replace(answer, lease=lease)
@@ -205,149 +124,3 @@ def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
     held = f"{lease.holder} holds the lease to restart broker {lease.broker} for another {left}: wait"
     verdict = Verdict.UNKNOWN if answer.verdict is Verdict.UNKNOWN else Verdict.NO
     return replace(answer, verdict=verdict, reasons=(Reason(Obstacle.LEASE, held), *answer.reasons))
-
-
-def _reasons(
-    picture: Picture, broker: BrokerId, accepted_topics: Collection[str], accepted_absent: Collection[BrokerId]
-) -> Iterator[Reason]:
-    """Yield the reasons against the restart, those that clients would feel first."""
-    context, header, counts = picture.context, picture.header, counts_in(picture)
-    for failing in failing_starts(picture):
-        if not failing.brokers or broker in failing.brokers:
-            yield Reason(Obstacle.CANNOT_START, failing.cause)
-    if broker in header.brokers:
-        yield from _consequences(picture, broker, accepted_topics)
-    yield from _brokers_away(header, accepted_absent)
-    if counts.under_replicated:
-        yield from _catching_up(context, broker)
-    for flawed in stopping_starts(header):
-        yield Reason(Obstacle.START_FAILS, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
-    yield from _controller(header)
-    yield from _work_under_way(context, counts, set(accepted_absent).difference(header.brokers))
-
-
-def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
-    """Refuse the name of a topic that does not exist. A pattern may match no topic yet."""
-    for name in accepted:
-        if not _WILDCARD.search(name) and picture.topic(name) is None:
-            names = [topic for topic, _ in picture.context.topics]
-            raise UnknownBrokersError(f"there is no topic {name} to be accepted{did_you_mean(near(name, names))}")
-
-
-def _consequences(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
-    taken = play(picture.context, [Step(Change.SHUT_DOWN, (broker,))]).in_all
-    back = f"until broker {broker} is"
-    would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
-        (Obstacle.OFFLINE, f"would {Fact.OFFLINE.infinitive} {back} back", taken.newly_offline),
-        (Obstacle.LOSES_RECORDS, f"would lose acknowledged records when broker {broker} leaves", taken.unclean),
-        (
-            Obstacle.REFUSES_ACKS_ALL,
-            f"would {Fact.REJECTS_ACKS_ALL.infinitive} {back} in sync again",
-            taken.newly_unwritable,
-        ),
-    )
-    for obstacle, effect, changes in would:
-        hit = [
-            change for change in changes if not any(fnmatchcase(change.topic, pattern) for pattern in accepted_topics)
-        ]
-        if hit:
-            topics = Counter(change.topic for change in hit)
-            reason = _by_topic(obstacle, f"{counted(len(hit), 'partition')} {effect}", topics, picture.context)
-            yield _with_impact(reason, hit, picture)
-
-
-def _with_impact(reason: Reason, hit: Iterable[PartitionChange], picture: Picture) -> Reason:
-    """Return the reason with the groups, transactional ids and teams that the loss of these partitions stops."""
-    impact = picture.clients.hit_by(troubled_in(hit, sizes_in(picture.context)))
-    if impact is None or not impact.sentence:
-        return reason
-    return replace(
-        reason, sentence=f"{reason.sentence}. This {impact.sentence}, {impact.as_of(picture.now_ms)}", impact=impact
-    )
-
-
-def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str], context: Context) -> Reason:
-    ranked = sorted(topics.items(), key=lambda item: place_of(item[0], context))
-    named = tuple(TopicCount(topic, partitions) for topic, partitions in ranked[:_NAMED_TOPICS])
-    return Reason(obstacle, sentence, named, len(ranked) - len(named))
-
-
-def _brokers_away(header: Header, accepted: Collection[BrokerId]) -> Iterator[Reason]:
-    """Yield a reason for each broker that is shutting down, or hosts replicas and is not registered."""
-    for ghost in sorted(broker for broker in header.brokers if is_without_session(broker, header)):
-        why = f"{down((ghost,))}, because /brokers/ids/{ghost} belongs to no session (delete the znode, and start it)"
-        yield Reason(Obstacle.BROKER_DOWN, why)
-    for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys() - set(accepted)):
-        if never_registered(header, away):
-            accept = f"If it need not come, use --accept-absent {away}"
-            yield Reason(Obstacle.BROKER_UNKNOWN, f"{unknown((away,), 'assignment or reassignment')} {accept}")
-        else:
-            yield Reason(Obstacle.BROKER_DOWN, f"{down((away,))} (start it and wait until its replicas are in sync)")
-    for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):
-        yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down, and must be back first")
-
-
-def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
-    """Yield other registered brokers whose replicas are not in sync, as after their own restart."""
-    registered = context.header.brokers.keys() - {broker}
-    lagging: dict[BrokerId, Counter[str]] = {}
-    for name, topic in context.topics:
-        for partition in topic.partitions.values() if topic.exists and not topic.queued_for_deletion else ():
-            value = partition.zk_state
-            if value is None or len(value.isr) >= len(partition.replicas):
-                continue
-            for replica in partition.replicas:
-                if replica in registered and replica not in value.isr:
-                    lagging.setdefault(replica, Counter())[name] += 1
-    for replica, topics in sorted(lagging.items()):
-        behind = topics.total()
-        yield _by_topic(
-            Obstacle.CATCHING_UP,
-            f"{counted(behind, 'replica')} of broker {replica} {verb(behind, 'is')} not in sync yet",
-            topics,
-            context,
-        )
-
-
-def _controller(header: Header) -> Iterator[Reason]:
-    flawed = no_controller_because(header)
-    if flawed is not None:
-        yield Reason(Obstacle.NO_CONTROLLER, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
-    if not header.acting:
-        yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
-        return
-    due = sum(event.writes_due for event in header.events.values() if not _reassigns(event))
-    if due:
-        yield Reason(
-            Obstacle.CONTROLLER_BUSY, f"the controller still has {counted(due, 'write')} to do for earlier events"
-        )
-
-
-def _reassigns(event: StoredEvent) -> bool:
-    return "Reassignment" in event.kind.value
-
-
-def _work_under_way(context: Context, counts: Counts, accepted: set[BrokerId]) -> Iterator[Reason]:
-    """Yield reassignments and deletions under way, without those that wait for accepted brokers alone."""
-    header = context.header
-    # The controller's memory completes a reassignment when all replicas are in sync. Its entry goes with the due write.
-    topics = {name for event in header.events.values() if _reassigns(event) for name in event.topics}
-    partitions = [at for name, topic in context.topics if name in topics for at in topic.partitions.values()]
-    ending = sum(bool(at.pending_assignments) and not at.reassigning for at in partitions)
-    waiting = [parse_group(key)[1] for key in header.tally.issues if accepted and key.startswith(REASSIGNING)]
-    keys = [PartitionIssue.REASSIGNING.of(brokers) for brokers in waiting if brokers and accepted.issuperset(brokers)]
-    moved = counts.reassigning + ending - sum(header.tally.issues[key].count for key in keys)
-    if moved > 0:
-        yield Reason(Obstacle.REASSIGNMENT, f"the controller is still reassigning {counted(moved, 'partition')}")
-    deleted = counts.topics_to_delete - sum(_waits_for(topic, accepted, header) for _, topic in context.topics)
-    if deleted:
-        yield Reason(Obstacle.DELETION, f"the controller is still deleting {counted(deleted, 'topic')}")
-
-
-def _waits_for(topic: Topic, accepted: set[BrokerId], header: Header) -> bool:
-    """Return whether the topic's deletion waits for accepted brokers, and for no other absent one."""
-    if not accepted or not topic.queued_for_deletion:
-        return False
-    hosts = {replica for partition in topic.partitions.values() for replica in partition.replicas}
-    absent = hosts - header.brokers.keys()
-    return bool(absent) and accepted.issuperset(absent)

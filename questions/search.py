@@ -9,16 +9,18 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import islice
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.rules.partitioner import partition_for_key
 from questions.key import KeyFormat, key_bytes
+from questions.known_clusters import KnownCluster, LiveQuestion
 from questions.memory import Memory
 from questions.overview.impact_map import state_of_partition, states_in_words
 from questions.overview.overview import Overview
+from questions.question import meaning
 from questions.state import State
 from questions.subjects import subject_of
 from wording.sentences import counted
@@ -46,12 +48,24 @@ class Found(msgspec.Struct, frozen=True):
     more: bool
 
 
-def search(memory: Memory, words: str, judged: Callable[[str], Overview], cluster: str | None = None) -> Found:
-    """Search one cluster, or all by names of clusters and topics. `judged` returns a cluster with its state."""
-    words = words.strip()
-    hits = islice(_hits(memory, words, cache(judged), cluster), _MOST_HITS + 1) if words else iter(())
-    found = list(hits)
-    return Found(words, tuple(found[:_MOST_HITS]), len(found) > _MOST_HITS)
+class Search(LiveQuestion, frozen=True):
+    """Topics, partitions and brokers by a part of their name."""
+
+    answer = Found
+
+    of: Annotated[str, meaning("A part of a name in any case, orders-7, broker 3, or key 4711 of orders.")] = ""
+
+    def ask(self, cluster: KnownCluster) -> Found:
+        """Search one cluster, or all by names of clusters and topics, if the question names none."""
+        words, one = self.of.strip(), cluster.snapshot().cluster if cluster.name else None
+        judged = cache(lambda name: KnownCluster(cluster.clusters, name).judged())
+        hits = islice(_hits(cluster.memory, words, judged, one), _MOST_HITS + 1) if words else iter(())
+        found = list(hits)
+        return Found(words, tuple(found[:_MOST_HITS]), len(found) > _MOST_HITS)
+
+
+class SearchAll(Search, frozen=True):
+    """Clusters and topics by a part of their name."""
 
 
 def _hits(memory: Memory, words: str, judged: Callable[[str], Overview], cluster: str | None) -> Iterator[Hit]:

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from enum import Enum
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Annotated, Final
 
 import msgspec
 
 from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
-from controller.rules.topic_ranks import TopicRanks
-from questions.cluster_rows import TopicRows
 from questions.explain.subject import Subject
+from questions.known_clusters import KnownCluster, LiveQuestion
 from questions.memory import Memory
 from questions.overview.partition_groups import place_of
+from questions.question import meaning
 from wording.suggestions import near
 
 TOPICS_OF_A_PAGE: Final = 50
@@ -69,37 +69,46 @@ class TopicList(msgspec.Struct, frozen=True):
     next: str | None
 
 
-class TopicsAsked(NamedTuple):
-    """Request of a page of topics whose names contain a text in any case. `after` is the former page's last topic."""
+class ListTopics(LiveQuestion, frozen=True):
+    """Fifty of the cluster's topics, and the totals of all selected ones."""
 
-    contains: str = ""
-    after: str = ""
-    lacking: bool = False  # only topics with problems
-    order: TopicOrder | None = None  # by default by name, or the most important first if only topics with problems
+    answer = TopicList
 
+    words: Annotated[str, meaning("Only names that contain this text, in any case.")] = ""
+    lacking: Annotated[
+        str, meaning("1 returns only topics with a problem, the most important first unless `sort` is set.")
+    ] = ""
+    sort: Annotated[
+        TopicOrder | None,
+        meaning(
+            "Order by the name or the highest of these counts, of equal counts the worst topic first. Default: topic."
+        ),
+        msgspec.Meta(extra_json_schema={"type": "string", "enum": [order.value for order in TopicOrder]}),
+    ] = None
+    after: Annotated[str, meaning("Only topics after this one. Use `next` of the former answer.")] = ""
 
-def list_topics(
-    topics: Mapping[str, TopicRows], asked: TopicsAsked, ranks: TopicRanks, doubts: tuple[str, ...]
-) -> TopicList:
-    """Return a page of the topics that are asked for."""
-    wanted, order = asked.contains.lower(), asked.order or (None if asked.lacking else TopicOrder.TOPIC)
-    found = (_line(name, topic.partitions.values()) for name, topic in topics.items() if wanted in name.lower())
-    lines = [line for line in found if (any(line.damage) if asked.lacking else line.partitions)]
+    def ask(self, cluster: KnownCluster) -> TopicList:
+        """Return a page of the topics that are asked for."""
+        topics, ranks, is_lacking = cluster.snapshot(None).topics, cluster.clusters.ranks, self.lacking == "1"
+        wanted, order = self.words.strip().lower(), self.sort or (None if is_lacking else TopicOrder.TOPIC)
+        found = (_line(name, topic.partitions.values()) for name, topic in topics.items() if wanted in name.lower())
+        lines = [line for line in found if (any(line.damage) if is_lacking else line.partitions)]
 
-    def place(line: TopicLine) -> tuple[object, ...]:
-        counts = () if order is None else (getattr(line, order.value), *line.damage)
-        return *(-count for count in counts), place_of(line.topic, topics[line.topic].row, ranks)
+        def place(line: TopicLine) -> tuple[object, ...]:
+            counts = () if order is None else (getattr(line, order.value), *line.damage)
+            return *(-count for count in counts), place_of(line.topic, topics[line.topic].row, ranks)
 
-    if order is TopicOrder.TOPIC:
-        lines.sort(key=_NAME)
-        first = bisect_right(lines, asked.after, key=_NAME)  # the former page's last topic may be deleted
-    else:
-        lines.sort(key=place)
-        first = next((at for at, line in enumerate(lines, 1) if line.topic == asked.after), 0)
-    shown = tuple(lines[first : first + TOPICS_OF_A_PAGE])
-    counts = TopicLine.__struct_fields__[1:]
-    totals = TopicTotals(len(lines), *(sum(getattr(line, count) for line in lines) for count in counts))
-    return TopicList(doubts, totals, shown, shown[-1].topic if first + len(shown) < len(lines) else None)
+        if order is TopicOrder.TOPIC:
+            lines.sort(key=_NAME)
+            first = bisect_right(lines, self.after, key=_NAME)  # the former page's last topic may be deleted
+        else:
+            lines.sort(key=place)
+            first = next((at for at, line in enumerate(lines, 1) if line.topic == self.after), 0)
+        shown = tuple(lines[first : first + TOPICS_OF_A_PAGE])
+        counts = TopicLine.__struct_fields__[1:]
+        totals = TopicTotals(len(lines), *(sum(getattr(line, count) for line in lines) for count in counts))
+        doubts = cluster.doubts() if cluster.at_ms is None else ()
+        return TopicList(doubts, totals, shown, shown[-1].topic if first + len(shown) < len(lines) else None)
 
 
 def _line(name: str, rows: Collection[PartitionRow]) -> TopicLine:

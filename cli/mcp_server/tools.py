@@ -10,10 +10,10 @@ import msgspec
 from questions.check import Check
 from questions.explain.subject import Explain
 from questions.lint.table import Lint
+from questions.may_restart import MayRestart
 from questions.picture import Picture
 from questions.question import Question, meaning, schema_of
 from questions.report.report import Report
-from questions.restartable import MayRestart
 from questions.timeline.question import ShowTimeline
 from questions.what_if import WhatIf, WhatIfEach, WhatIfRolling
 

@@ -17,10 +17,12 @@ from controller.contract.decoding import JsonDecoder, UndecodableError
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
+from dashboards.page.paths import PagePath
 from questions.clients.known_groups import KnownGroups
 from questions.lease import Lease
+from questions.may_restart import MayRestart
 from questions.question import NotFoundError
-from questions.restartable import MayRestart, Restartable
+from questions.restartable import Restartable
 from transport.listening import Listening, ListeningError
 from transport.printable import printable
 
@@ -79,7 +81,7 @@ class ServedCluster:
                 raise NoLeaseError(str(error)) from error
             raise
 
-    def _of_cluster(self, path: interface.Path, asked: dict[str, Any], answer: type[_Answer]) -> _Answer:
+    def _of_cluster(self, path: PagePath, asked: dict[str, Any], answer: type[_Answer]) -> _Answer:
         if self._cluster is None:
             self._cluster = self._only_cluster()
         address = interface.API + path.path.replace("{cluster}", quote(self._cluster, safe=""))

@@ -149,6 +149,17 @@ class ReadingCounts:
             lag = self._lag.get(cluster, Lag.none_yet(LAG_BUCKETS_SECONDS))
             self._lag[cluster] = lag.observe(lag_seconds, zxid=zxid, at_seconds=at_seconds)
 
+    def why_unread(self, cluster: str) -> str | None:
+        """Return why rows of the cluster may be missing, or None if all were read."""
+        state = self.snapshot().of(cluster)
+        if not state.source_up:
+            return "Kontrast cannot read its outputs (see the log of kontrast serve)"
+        if not state.caught_up:
+            return "Kontrast is still reading its outputs"
+        if not state.vouches_for(cluster):
+            return "rows are missing or of a newer Kontrast (see /readyz and `kontrast status`)"
+        return None
+
     def snapshot(self) -> ReadingSnapshot:
         """Return the present counts."""
         with self._lock:

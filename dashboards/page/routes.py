@@ -6,7 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import anyio
 import msgspec
@@ -25,16 +25,15 @@ from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
-from dashboards.page.known_clusters import ClientsOf, KnownClusters, now_ms
-from dashboards.page.leases import Leases
 from dashboards.page.newest_pages import NewestPages, PageState, RenderedPage
-from dashboards.page.request_parts import named
-from dashboards.page.resources import Answer, Moment, Resources
-from dashboards.page.restarts import Restarts
+from dashboards.page.paths import PagePath
+from dashboards.page.resources import Answer, Resources, named, recent
 from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
 from questions.clients.groups import NO_CLIENTS
+from questions.known_clusters import ClientsOf, KnownClusters, now_ms
 from questions.memory import Memory
+from questions.overview.overview import Overview
 from questions.search import Found
 from questions.subjects import page_of
 
@@ -50,14 +49,6 @@ _QUIET_SECONDS: Final = 10.0  # then a change is sent in any case, so that the p
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 _Endpoint = Callable[[Request], Awaitable[Response]]
-
-
-class _Resource(NamedTuple):
-    """The answer at a path, and its template."""
-
-    path: interface.Path
-    template: str
-    answer: Callable[[Request], Answer]
 
 
 class LivePage:
@@ -79,46 +70,28 @@ class LivePage:
         self._memory = memory
         self._stop = stop
         self._config = config
-        clusters, leases = KnownClusters(memory, reading, config.stale_after_ms, clients), Leases()
-        self.resources = Resources(memory, clusters, transitions, leases, config, quorum)
-        self._restarts = Restarts(clusters, leases, config)
+        known = KnownClusters(
+            memory, config, config.stale_after_ms, clients, quorum, reading.why_unread, transitions.follow
+        )
+        self.resources = Resources(known, config)
         self._newest_pages = NewestPages()
         self._awaited: dict[str | None, asyncio.Task[None]] = {}
         self._pages, self._what_ifs = Pool(_PAGE_THREADS), Pool(1)
 
     def routes(self) -> list[BaseRoute]:
         """Return pages, their JSON, the stream of changes, and the files that pages need."""
-        resources = (
-            _Resource(interface.FLEET, "fleet.html", self.resources.fleet),
-            _Resource(interface.CLUSTER, "cluster.html", self.resources.overview),
-            _Resource(interface.TOPICS, "topics.html", self.resources.topics),
-            _Resource(interface.TOPIC, "topic.html", self.resources.topic),
-            _Resource(interface.PARTITION, "partition.html", self.resources.partition),
-            _Resource(interface.BROKERS, "brokers.html", self.resources.brokers),
-            _Resource(interface.BROKER, "broker.html", self.resources.broker),
-            _Resource(interface.CONTROLLER, "controller.html", self.resources.controller),
-            _Resource(interface.TIMELINE, "timeline.html", self.resources.timeline),
-            _Resource(interface.CONSEQUENCES, "consequences.html", self.resources.consequences),
-            _Resource(interface.SEARCH, "search.html", self.resources.search),
-            _Resource(interface.SEARCH_ALL, "search.html", self.resources.search),
-        )
         encoded_document = msgspec.json.encode(interface.document())
 
         async def document(_: Request) -> Response:
             return _response(encoded_document, _JSON)
 
         cluster = interface.CLUSTER.path
-        what_if = _Resource(interface.WHAT_IF, "whatif.html", self.resources.brokers)
+        pages = [path for path in (*interface.PATHS, interface.WHAT_IF) if path.template]
         explain = self._pooled(None, self._explain, self._refusal_page)
         return [
-            Route("/", self._shown(resources[0])),
-            Route(f"{cluster}/whatif", self._shown(what_if)),
-            *(Route(resource.path.path, self._shown(resource)) for resource in resources),
-            *(self._encoded(resource.path, resource.answer) for resource in resources),
-            self._encoded(interface.RESTARTABLE, self._restarts.restartable),
-            self._encoded(interface.GROUPS, self.resources.groups),
-            self._encoded(interface.HOLD_LEASE, self._restarts.hold),
-            self._encoded(interface.RELEASE_LEASE, self._restarts.release),
+            Route("/", self._shown(interface.FLEET)),
+            *(Route(path.path, self._shown(path)) for path in pages),
+            *map(self._encoded, interface.OPERATIONS),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/map.svg", self._pooled(None, self._picture, self._refusal_page)),
             *(Route(f"{place}/explain", explain) for place in ("", cluster)),
@@ -127,24 +100,22 @@ class LivePage:
             Mount("/static", StaticFiles(directory=_STATIC)),
         ]
 
-    def _shown(self, resource: _Resource) -> _Endpoint:
+    def _shown(self, path: PagePath) -> _Endpoint:
         def made(request: Request) -> Response:
             address, state = self._state_of_page(request)
-            moment = Moment()
+            cluster = self.resources.now(request)
 
             def shown(template: str, answer: Answer | str) -> bytes:
-                overview = self.resources.shown_cluster(request, answer, moment.at_ms)
-                recent = self.resources.recent(request, answer, moment.at_ms)
-                beside = {"overview": overview, "recent": recent, "seen": state.version, **moment._asdict()}
-                return self._html(request, template, answer, beside)
+                overview = self.resources.shown_cluster(cluster, answer, state)
+                beside = {"overview": overview, "recent": recent(cluster, answer), "seen": state.version}
+                return self._html(request, template, answer, {**beside, "at_ms": cluster.at_ms, "note": cluster.note})
 
             def page() -> bytes:
-                nonlocal moment
-                moment = self.resources.moment(request) if interface.AT in resource.path.queries else moment
-                return shown(resource.template, self.resources.answer(request, resource.answer))
+                nonlocal cluster
+                cluster = self.resources.then(request, path)
+                return shown(path.template, self.resources.answer(request, path, cluster))
 
             try:
-                _refuse_moment(request, resource.path)
                 return _page(request, self._newest_pages.made(address, state, page))
             except HTTPException as error:
                 return _response(shown("error.html", error.detail), _HTML, error)
@@ -153,16 +124,16 @@ class LivePage:
             page = self._newest_pages.kept(*self._state_of_page(request))
             return None if page is None else _page(request, page)
 
-        return self._pooled(resource.path, made, self._refusal_page, kept)
+        return self._pooled(path, made, self._refusal_page, kept)
 
     def _state_of_page(self, request: Request) -> tuple[str, PageState]:
         version = self._version(named(request, "cluster") if "cluster" in request.path_params else None)
         return f"{request.scope['path']}?{request.url.query}", PageState(version, now_ms() // 1000)
 
-    def _encoded(self, path: interface.Path, answer: Callable[[Request], Answer]) -> Route:
+    def _encoded(self, path: PagePath) -> Route:
         def made(request: Request) -> Response:
-            _refuse_moment(request, path)
-            return _response(msgspec.json.encode(self.resources.answer(request, answer)), _JSON)
+            answer = self.resources.answer(request, path, self.resources.then(request, path))
+            return _response(msgspec.json.encode(answer), _JSON)
 
         def refused(_: Request, error: HTTPException) -> Response:
             return _response(msgspec.json.encode(interface.Refusal(error.detail)), _JSON, error)
@@ -171,7 +142,7 @@ class LivePage:
 
     def _pooled(
         self,
-        path: interface.Path | None,
+        path: PagePath | None,
         made: Callable[[Request], Response],
         refused: Callable[[Request, HTTPException], Response],
         kept: Callable[[Request], Response | None] = lambda _: None,
@@ -199,8 +170,10 @@ class LivePage:
 
     def _picture(self, request: Request) -> Response:
         """Draw the map alone, for a message in a chat."""
-        overview = self.resources.overview(request)
-        picture = picture_of(overview, self.resources.moment(request).at_ms)
+        cluster = self.resources.then(request, interface.CLUSTER)
+        overview = self.resources.answer(request, interface.CLUSTER, cluster)
+        assert isinstance(overview, Overview), "the answer of the path"
+        picture = picture_of(overview, cluster.at_ms)
         if picture is None:
             raise HTTPException(503, f"Cluster {overview.cluster}: {overview.unknown or 'no counts are kept'}.")
         return _response(picture.encode("utf-8", "replace"), "image/svg+xml")
@@ -208,14 +181,14 @@ class LivePage:
     def _explain(self, request: Request) -> Response:
         """Redirect to the page of the named subject at the same moment, of the only hit, or to the search."""
         words, then = request.query_params.get("of", ""), ""
-        place: tuple[str, ...] = ()
-        parts: tuple[str, ...] | None = None
-        if "cluster" in request.path_params:
-            at_ms, cluster = self.resources.moment(request).at_ms, named(request, "cluster")
-            parts, place = page_of(self._memory, cluster, words, at_ms), ("clusters", cluster)
-            then = "" if at_ms is None else f"?at={at_ms}"
+        cluster, parts = self.resources.now(request), None
+        place = ("clusters", cluster.name) if cluster.name else ()
+        if cluster.name:
+            cluster = self.resources.then(request, interface.CLUSTER)
+            parts = page_of(self._memory, cluster.name, words, cluster.at_ms)
+            then = "" if cluster.at_ms is None else f"?at={cluster.at_ms}"
         if parts is None:
-            found = self.resources.answer(request, self.resources.search)
+            found = self.resources.answer(request, interface.SEARCH, cluster)
             hits = found.hits if isinstance(found, Found) else ()
             is_only = len(hits) == 1
             parts = hits[0].path if is_only else (*place, "search")
@@ -286,9 +259,3 @@ def _asked(request: Request) -> Mapping[str, Any]:
         "lost": asked.getlist("broker"),
         "lost_racks": asked.getlist("rack"),
     }
-
-
-def _refuse_moment(request: Request, path: interface.Path) -> None:
-    """Refuse an earlier moment for an answer that has only the present."""
-    if "at" in request.query_params and interface.AT not in path.queries:
-        raise HTTPException(400, "This answer has only the present. Leave out at, or ask the timeline.")

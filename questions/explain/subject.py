@@ -25,7 +25,7 @@ from questions.question import NotFoundError, Question, Scope, meaning
 from wording.suggestions import near
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<number>0|[1-9][0-9]{0,8})")
-_BROKER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
+NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 class Subject(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
     match list(words):
         case ["controller"]:
             return Subject(said, is_controller=True)
-        case ["broker", number] if _BROKER.fullmatch(number):
+        case ["broker", number] if NUMBER.fullmatch(number):
             return Subject(said, broker=BrokerId(int(number)))
         case ["group", *parts] if parts:  # Kafka takes any character in the name of a group
             return Subject(said, group=" ".join(parts))

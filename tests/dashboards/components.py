@@ -18,14 +18,13 @@ from starlette.staticfiles import StaticFiles
 
 from dashboards.colours import VARIABLES
 from dashboards.drawn_timeline.picture import STYLE
-from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.page import templates
 from dashboards.page.config import PageConfig
-from dashboards.page.known_clusters import KnownClusters
 from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
+from questions.known_clusters import KnownClusters
 from questions.memory import Memory
-from questions.overview.overview import Overviews, worst_first
+from questions.overview.overview import worst_first
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Story
 from tests.dashboards.recorded_cases import recorded_story
@@ -44,16 +43,13 @@ _CASES = (
 
 def page_of(stories: Iterable[Story]) -> str:
     """Return the page with the components of these clusters."""
-    memory, reading = Memory(), ReadingCounts()
-    reading.source_is(up=True)
-    reading.caught_up()
+    memory = Memory()
     for story in stories:
         for row in story.rows():
             memory.apply(row)
     now_ms = time.time_ns() // 1_000_000
-    made = Overviews(memory, PageConfig(), (), lambda _: "not asked")
-    present = KnownClusters(memory, reading, PageConfig().stale_after_ms).present
-    overviews = worst_first(made.now(found, present(found), now_ms) for found in memory.clusters())
+    known = KnownClusters(memory, PageConfig(), PageConfig().stale_after_ms, quorum=lambda _: "not asked")
+    overviews = worst_first(map(known.now, memory.clusters()))
     environment = templates.ENVIRONMENT.overlay(loader=FileSystemLoader([Path(__file__).parent, _PAGE / "html"]))
     nowhere: dict[str, Any] = {
         "cluster": None,

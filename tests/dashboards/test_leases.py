@@ -19,8 +19,7 @@ import pytest
 
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.interface import document
-from dashboards.page.leases import Leases
-from questions.lease import Lease
+from questions.lease import Lease, Leases
 from questions.restartable import Obstacle, Restartable, Verdict
 from tests.dashboards.test_restartable import cluster
 from transport.address import JournalAddress
@@ -155,10 +154,9 @@ def test_a_web_page_may_not_change_leases(exporter, method, header):
         ({"broker": 2, "seconds": 60}, "holder is missing"),
         ({"broker": 2, "seconds": 60, "holder": "x" * 101}, "holder is missing"),
         ({"broker": 2, "seconds": 60, "holder": "a\nb"}, "holder is missing"),
-        ({"broker": 2, "seconds": 9, "holder": "x"}, "Give 10 to 3600"),
-        ({"broker": 2, "seconds": 3601, "holder": "x"}, "Give 10 to 3600"),
-        ({"broker": 2, "seconds": "1e3", "holder": "x"}, "Give 10 to 3600"),
-        ({"broker": "x", "seconds": 60, "holder": "x"}, "broker is not a number"),
+        ({"broker": 2, "seconds": 9, "holder": "x"}, "seconds is not a number from 10 to 3600."),
+        ({"broker": 2, "seconds": 3601, "holder": "x"}, "seconds is not a number from 10 to 3600."),
+        ({"broker": 2, "seconds": "1e3", "holder": "x"}, "seconds is not a number from 10 to 3600."),
     ],
 )
 def test_a_lease_has_bounds(exporter, asked, error):
@@ -208,7 +206,7 @@ def test_the_command_holds_and_releases(exporter):
     ("arguments", "code", "error"),
     [
         (["--broker", 9, "--hold", "10m"], 2, "no broker 9"),
-        (["--broker", 2, "--hold", "2h"], 2, "Give 10 to 3600"),
+        (["--broker", 2, "--hold", "2h"], 2, "seconds is not a number from 10 to 3600"),
         (["--broker", 2, "--hold", "10m", "--cluster", "south"], 2, "south"),
         (["--broker", 2, "--hold", "10m", "--zookeeper", "zk1:2181"], 2, "its own source"),
         (["--broker", 2, "--hold", "10m", "--release"], 2, "--release ends a lease"),

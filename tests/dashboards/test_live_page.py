@@ -19,11 +19,11 @@ from controller.contract.alert_row import Severity
 from controller.contract.problem import UNUSABLE, Problem
 from dashboards.exporter.config import ServeConfig
 from questions.explain.explanation import Explanation
-from questions.explain.from_rows import BrokerAnswer
+from questions.explained import BrokerAnswer
+from questions.losses import WhatIf
 from questions.overview.overview import Overview
 from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS
 from questions.topics import TopicLine, TopicList, TopicTotals
-from questions.whatif.losses import WhatIf
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import TIME_MS, Rows
 from tests.waiting import eventually
@@ -299,7 +299,7 @@ def test_the_words_of_commands_and_alerts_lead_to_the_page_that_explains_them(ex
         ("/clusters/north/consequences", 400, "Name brokers or racks"),
         ("/clusters/north/consequences?broker=x", 400, "broker is not a number"),
         ("/clusters/north/consequences?rack=no", 400, "no registered broker is in rack no"),
-        ("/clusters/north/consequences?broker=9", 200, "roker 9 is not registered"),
+        ("/clusters/north/consequences?broker=9&broker=1", 200, "roker 9 is not registered"),
     ],
 )
 def test_what_cannot_be_answered_says_why(exporter, rows, path, status, says):

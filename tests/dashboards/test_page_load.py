@@ -12,9 +12,9 @@ import pytest
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import routes
 from dashboards.page.interface import API
-from dashboards.page.known_clusters import KnownClusters
 from dashboards.page.newest_pages import NewestPages
 from dashboards.serving import pool
+from questions.known_clusters import KnownCluster
 from tests.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
 from tests.waiting import eventually
@@ -76,14 +76,14 @@ def test_slow_readers_of_all_partitions_hold_little_memory(loaded, accepted):
 
 def test_what_ifs_that_were_left_are_not_computed(tmp_path, start_exporter, rows, monkeypatch):
     played = []
-    whole = KnownClusters.whole
+    whole = KnownCluster.whole
 
     def slowly(*asked):
         played.append(asked)
         time.sleep(1)
         return whole(*asked)
 
-    monkeypatch.setattr(KnownClusters, "whole", slowly)
+    monkeypatch.setattr(KnownCluster, "whole", slowly)
     with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as running:
         running.write(rows.broker(1), rows.controller(1), rows.gauges())
         running.metrics_with(r"^kontrast_ready\{.*\} 1")
@@ -114,8 +114,8 @@ def test_viewers_who_ask_at_once_share_one_rendering_in_the_form_that_each_accep
 def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypatch, prefix, media_type):
     monkeypatch.setattr(pool, "WAIT_SECONDS", 0.1)
     begun, released = threading.Event(), threading.Event()
-    whole = KnownClusters.whole
-    monkeypatch.setattr(KnownClusters, "whole", lambda *asked: (begun.set(), released.wait(30), whole(*asked))[2])
+    whole = KnownCluster.whole
+    monkeypatch.setattr(KnownCluster, "whole", lambda *asked: (begun.set(), released.wait(30), whole(*asked))[2])
     exporter.write(rows.broker(1), rows.controller(1), rows.gauges())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     path = f"{prefix}/clusters/north/consequences?broker=1"

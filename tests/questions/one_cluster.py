@@ -43,11 +43,11 @@ from questions.gathering import Gathering
 from questions.key import explain_key
 from questions.known_brokers import UnknownBrokersError
 from questions.lint.table import lint
+from questions.may_restart import restartable
 from questions.memory import Memory
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
 from questions.question import Scope
-from questions.restartable import restartable
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError

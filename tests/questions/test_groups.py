@@ -15,8 +15,8 @@ from questions.explain.explanation import Explanation
 from questions.explain.group import explain_group
 from questions.explain.subject import read_subject
 from questions.explain.topic import explain_topic
+from questions.may_restart import restartable
 from questions.picture import Picture
-from questions.restartable import restartable
 from tests.questions.cluster import brokers, controller as controlled_by, look, topic
 
 TEAMS = read_teams({"pay*": {"team": "payments", "contact": "#pay", "rank": 1}})

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import Phase, given, settings, strategies as st
 
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
@@ -14,10 +13,13 @@ from controller.step import steps
 from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
-from questions.explain.from_rows import broker_answer, controller_answer, partition_answer, topic_answer
+from questions.explained import ExplainController, ExplainPartition, ShowBroker, ShowTopic
+from questions.known_clusters import KnownCluster, KnownClusters, LiveQuestion
 from questions.memory import Memory
+from questions.overview.incident_cards import Presentation
 from questions.past import PAST_ROWS, Change, Past
-from questions.picture import Picture
+from questions.picture import Picture, Present
+from questions.question import NotFoundError
 from tests import recorded_moment
 from tests.rows import TIME_MS
 
@@ -130,17 +132,32 @@ def test_what_is_explained_as_of_a_moment_is_what_was_explained_at_that_moment(r
     assert len(heads) > 10, "the recording should have had its ups and downs"
 
 
+class Undated(KnownCluster):
+    """A cluster that is not compared with the wall clock, as the recording is old."""
+
+    def present(self, _: ClusterSnapshot) -> Present | None:
+        """Return nothing, as for a moment of the past."""
+        return None
+
+
 def explained(memory: Memory, then: Memory, at_ms: int | None) -> list[object]:
     """Return every explanation of the memory at that moment."""
-    found = memory.cluster(CLUSTER, at_ms, None)
-    assert found is not None
-    partitions = [TopicPartition(*name) for name in sorted(then.partitions(CLUSTER))]
-    return [
-        *(partition_answer(found, tp, None) for tp in partitions),
-        *(topic_answer(found, topic, 0, None) for topic in sorted({tp.topic for tp in partitions})),
-        *(broker_answer(found, BrokerId(broker), (), None) for broker in range(5)),
-        controller_answer(found, None),
+    cluster = Undated(KnownClusters(memory, Presentation(), 0), CLUSTER, at_ms)
+    partitions = sorted(then.partitions(CLUSTER))
+    asked: list[LiveQuestion] = [
+        *(ExplainPartition(topic=topic, partition=str(number)) for topic, number in partitions),
+        *(ShowTopic(topic=topic) for topic in sorted({topic for topic, _ in partitions})),
+        *(ShowBroker(broker=str(broker)) for broker in range(5)),
+        ExplainController(),
     ]
+    return [answered(question, cluster) for question in asked]
+
+
+def answered(question: LiveQuestion, cluster: KnownCluster) -> object:
+    try:
+        return question.ask(cluster)
+    except NotFoundError:
+        return None
 
 
 def test_the_phase_of_a_migration_is_that_of_the_moment(rows):

@@ -8,11 +8,12 @@ from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.restore.stored_context import new_context, reconfigured
 from controller.rules.topic_ranks import place_in_sentence
 from questions.clients.teams import Team, named, read_teams
+from questions.losses import play_losses
+from questions.may_restart import restartable
 from questions.picture import Picture
-from questions.restartable import restartable
-from questions.whatif.losses import Losses, play_losses
 from questions.whatif.ranking import rank_losses
 from questions.whatif.rolling import rolling_order
+from questions.whatif.scenario import Change
 from tests.controller.znode_history import ZnodeHistory
 from tests.questions.cluster import brokers, controller, look, topic
 
@@ -79,7 +80,7 @@ def test_imagined_losses_name_the_topics_by_their_rank():
 
 def order_in_questions(picture: Picture) -> list[list[str]]:
     """Return the topics in the order of each question about a loss."""
-    found = play_losses(picture, Losses((BrokerId(2),)), ())
+    found = play_losses(picture, [BrokerId(2)], Change.CRASH, ())
     assert found.scenario is not None
     (reason,) = restartable(picture, BrokerId(2)).reasons
     return [

@@ -27,8 +27,9 @@ from cli.sources.source import PROBE_PATIENCE_SECONDS
 from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
+from questions.may_restart import MayRestart
 from questions.question import NotFoundError
-from questions.restartable import MayRestart, Restartable, Verdict
+from questions.restartable import Restartable, Verdict
 from wording.said import line
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""Losses of brokers, with the effect on each topic."""
+"""The live question about losses of brokers, with the effect on each topic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Annotated, Final
 
 import msgspec
 
@@ -11,20 +11,15 @@ from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.problem import Problem
 from questions.clients.groups import Impact
 from questions.known_brokers import UnknownBrokersError
+from questions.known_clusters import KnownCluster, LiveQuestion, UnknownClusterError
 from questions.picture import Picture
+from questions.question import meaning
 from questions.whatif.consequences import PartitionChange, is_offline, troubled_by
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import RollingOrder, rolling_order
-from questions.whatif.scenario import Change, Scenario, Step, play
+from questions.whatif.scenario import Change, Scenario, Step, brokers_in, play
 
 _NAMED: Final = 50
-
-
-class Losses(msgspec.Struct, frozen=True):
-    """Brokers lost at once by a crash, or by controlled shutdowns one after the other."""
-
-    brokers: tuple[BrokerId, ...]
-    controlled: bool = False
 
 
 class TopicChanges(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,12 +52,39 @@ class WhatIf(msgspec.Struct, frozen=True):
     impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
 
-def play_losses(picture: Picture, losses: Losses, doubts: tuple[str, ...]) -> WhatIf:
+class LoseBrokers(LiveQuestion, frozen=True):
+    """Consequences of losing the named brokers or racks."""
+
+    answer = WhatIf
+
+    brokers: Annotated[tuple[int, ...], meaning("A lost broker. Name at least one broker or rack.")] = ()
+    racks: Annotated[tuple[str, ...], meaning("A lost rack.")] = ()
+    controlled: Annotated[
+        str, meaning("1 shuts them down cleanly, one after the other. Otherwise they crash at once.")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError without a loss."""
+        if not self.brokers and not self.racks:
+            raise ValueError("Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly")
+
+    def ask(self, cluster: KnownCluster) -> WhatIf:
+        """Play the losses, or return why the cluster is not known. Raise UnknownBrokersError for an empty rack."""
+        doubts, change = cluster.doubts(), Change.SHUT_DOWN if self.controlled == "1" else Change.CRASH
+        try:
+            context = cluster.snapshot().picture(()).context  # racks are known without the partitions
+            of_racks = [broker for rack in self.racks for broker in brokers_in(context, rack)]
+            return play_losses(cluster.whole(), {*map(BrokerId, self.brokers), *of_racks}, change, doubts)
+        except UnknownClusterError as error:
+            return WhatIf(doubts, None, str(error))
+
+
+def play_losses(picture: Picture, brokers: Collection[BrokerId], change: Change, doubts: tuple[str, ...]) -> WhatIf:
     """Play the losses on the cluster, and group the changes by topic."""
-    context, change = picture.context, Change.SHUT_DOWN if losses.controlled else Change.CRASH
+    context = picture.context
     try:
-        scenario = play(context, [Step(change, losses.brokers)])
-        order = rolling_order(context) if losses.controlled else None
+        scenario = play(context, [Step(change, tuple(sorted(brokers)))])
+        order = rolling_order(context) if change is Change.SHUT_DOWN else None
     except (UnknownBrokersError, NoControllerError) as error:
         return WhatIf(doubts, None, str(error))
     topics = _by_topic(scenario.in_all.changes)

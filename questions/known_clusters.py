@@ -1,0 +1,201 @@
+"""Followed clusters as live questions see them: their rows, the present, and why a state is not known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import msgspec
+from msgspec.structs import replace
+
+from controller.contract.metadata_rows import PartitionRow
+from controller.view.types import Context
+from questions.clients.groups import NO_CLIENTS, Clients
+from questions.cluster_rows import ClusterSnapshot
+from questions.doubts import BLINDING, doubts, silent_process
+from questions.lease import Leases
+from questions.memory import Memory
+from questions.overview.impact_map import Moment as MapMoment
+from questions.overview.incident_cards import Presentation
+from questions.overview.overview import Overview, Overviews, Shown, unread, why_unread
+from questions.picture import Picture, Present
+from questions.question import NotFoundError
+from wording.suggestions import did_you_mean, near
+from wording.times import moment
+
+
+class UnknownClusterError(Exception):
+    """No cluster has this name, or its state is not known, for the reason in the message."""
+
+
+def now_ms() -> int:
+    """Return the wall clock in milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+ClientsOf = Callable[[str], Clients]
+
+
+class KnownClusters:
+    """The followed clusters, with what is known beside their rows.
+
+    By a cluster's name, `clients` returns the consumer groups and the teams, `quorum` a sentence with the last answer
+    of its KRaft quorum, and `why_unread` why its rows may be missing. `why_incomplete` is the same for transitions.
+    """
+
+    def __init__(  # noqa: PLR0913 (one source an argument)
+        self,
+        memory: Memory,
+        config: Presentation,
+        stale_after_ms: int,
+        clients: ClientsOf = lambda _: NO_CLIENTS,
+        quorum: Callable[[str], str] = lambda _: "",
+        why_unread: Callable[[str], str | None] = lambda _: None,
+        why_incomplete: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        self.memory = memory
+        self.ranks = config.teams.ranks
+        self.overviews = Overviews(memory, config, config.teams.ranks, quorum)
+        self.leases = Leases()
+        self.clients = clients
+        self.why_incomplete = why_incomplete
+        self._why_unread = why_unread
+        self.stale_after_ms = stale_after_ms
+        self._whole: tuple[tuple[str, int], Context] | None = None  # 200,000 partitions take some hundred MB
+
+    def at(self, name: str, asked_ms: int | None) -> KnownCluster:
+        """Return the cluster at the nearest kept moment, None for now. Raise NotFoundError if no moment is kept."""
+        cluster = KnownCluster(self, name)
+        if asked_ms is None:
+            return cluster
+        past = self.memory.kept(name)
+        if past is None:
+            cluster.snapshot()
+            raise cluster.nothing_kept()
+        note = "this is the oldest kept moment" if asked_ms < past.since_ms else ""
+        return KnownCluster(self, name, past.nearest(asked_ms), note)
+
+    def similar(self, name: str) -> str:
+        """Return the end of a sentence that suggests clusters with a similar name."""
+        return did_you_mean(near(name, self.memory.names()))
+
+    def now(self, found: ClusterSnapshot) -> Overview:
+        """Return the present cluster on one screen, without a map."""
+        unknown = self.why_unknown(found)
+        if unknown is not None:
+            return unread(found.cluster, unknown)
+        present = KnownCluster(self, found.cluster).present(found)
+        overview = self.overviews.now(found, present, now_ms(), self.clients(found.cluster))
+        return replace(overview, lease=self.leases.held(found.cluster, now_ms()))
+
+    def why_unknown(self, found: ClusterSnapshot) -> str | None:
+        """Return why the present state of the cluster is not known, or None if it is known."""
+        return self._why_unread(found.cluster) or why_unread(found)
+
+    def whole(self, found: ClusterSnapshot) -> Context:
+        """Return the present cluster with every partition. Only the newest is kept, for one thread."""
+        version = (found.cluster, self.memory.version(found.cluster, PartitionRow.output))
+        if self._whole is None or self._whole[0] != version:
+            self._whole = None  # never two at once
+            everything = KnownCluster(self, found.cluster).snapshot(None)
+            self._whole = (version, everything.picture(ranks=self.ranks).context)
+        return self._whole[1]
+
+
+@dataclass(frozen=True, slots=True)
+class KnownCluster:
+    """A cluster now or at a kept moment, from which a live question takes the part that it needs.
+
+    A question about all clusters leaves out the name. `note` says why the moment is not the requested one.
+    """
+
+    clusters: KnownClusters
+    name: str = ""
+    at_ms: int | None = None
+    note: str = ""
+
+    @property
+    def memory(self) -> Memory:
+        """Return the rows of all clusters."""
+        return self.clusters.memory
+
+    @property
+    def clients(self) -> Clients:
+        """Return the groups and teams. The groups of an earlier moment are unknown."""
+        clients = self.clusters.clients(self.name)
+        return clients if self.at_ms is None else Clients(teams=clients.teams)
+
+    @property
+    def there_is(self) -> str:
+        """Return the begin of a sentence about a missing subject."""
+        return "There is" if self.at_ms is None else f"As of {moment(self.at_ms)} there was"
+
+    def snapshot(self, topics: Collection[str] | None = ()) -> ClusterSnapshot:
+        """Return the cluster with the named topics, all for None. Raise UnknownClusterError."""
+        memory = self.clusters.memory
+        found = memory.cluster(self.name, self.at_ms, topics)
+        now = found if self.at_ms is None else memory.cluster(self.name)
+        if found is None or now is None:
+            raise UnknownClusterError("no cluster has this name")
+        unknown = self.clusters.why_unknown(now)
+        if unknown is None and not found.ready:
+            unknown = "Kontrast had not read the cluster completely at that moment"
+        if unknown is not None:
+            raise UnknownClusterError(unknown)
+        return found
+
+    def present(self, found: ClusterSnapshot) -> Present | None:
+        """Return the present of a cluster that is shown as current, None for a moment of the past."""
+        heard_ms = found.heartbeat_ms
+        if self.at_ms is not None or heard_ms is None:
+            return None
+        now = Present(now_ms(), self.clusters.stale_after_ms)
+        if not now.is_stale(heard_ms):
+            return now
+        silent = silent_process(self.memory.job_of(self.name), heard_ms, now.now_ms, now.stale_after_ms)
+        return now._replace(silent=silent)
+
+    def doubts(self) -> tuple[str, ...]:
+        """Return why the present cluster may be unknown, a sentence each."""
+        found = self.memory.cluster(self.name)
+        if found is None or found.gauges is None:
+            return ()
+        own = [row for row in found.open_alerts if row.alert in BLINDING]
+        return doubts(found.picture(own, self.present(found)))
+
+    def whole(self) -> Picture:
+        """Return the present cluster with every partition. This takes seconds for 200,000 partitions."""
+        found = self.snapshot()
+        picture = found.picture(present=self.present(found), context=self.clusters.whole(found))
+        return replace(picture, clients=self.clients)
+
+    def judged(self) -> Overview:
+        """Return the cluster without map and last day."""
+        try:
+            found = self.snapshot()
+        except UnknownClusterError as error:
+            return unread(self.name, str(error))
+        return self.clusters.overviews.overview(found, self.present(found), self.at_ms)
+
+    def mapped(self, made: Overview, found: ClusterSnapshot, shown: MapMoment = MapMoment.NOW) -> Overview:
+        """Return this overview of the snapshot with its map."""
+        return self.clusters.overviews.mapped(made, found, Shown(self.at_ms, now_ms(), shown, self.clients))
+
+    def nothing_kept(self) -> NotFoundError:
+        """Return the refusal of a moment if none is kept."""
+        return NotFoundError(f"Kontrast keeps no past of cluster {self.name} yet")
+
+
+class LiveQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Arguments of a question to a running server, which are the parameters of its path.
+
+    A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes.
+    """
+
+    answer: ClassVar[Any]  # type of the answer that `ask` returns, for its JSON
+
+    def ask(self, cluster: KnownCluster) -> Any:  # noqa: ANN401 (each question has an answer of its own)
+        """Return the answer. Raise NotFoundError for a missing subject, and UnknownClusterError."""
+        raise NotImplementedError

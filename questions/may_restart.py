@@ -1,0 +1,323 @@
+"""Judgement of a broker's restart now, with every reason against it.
+
+The question is for a person or a playbook in front of the next restart of a rolling restart. The answer is `unknown`
+where Kontrast does not see the present, and never `yes` by default.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
+from typing import Annotated, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from controller.contract.ids import BrokerId
+from controller.view.flawed_znodes import no_controller_because, stopping_starts
+from controller.view.gauges import REASSIGNING, replicas_by_broker
+from controller.view.health import is_without_session, never_registered
+from controller.view.partition_issues import PartitionIssue, parse_group
+from controller.view.types import Context, Header, StoredEvent, Topic
+from questions.check import counts_in
+from questions.clients.groups import sizes_in, troubled_in
+from questions.doubts import doubts
+from questions.known_brokers import UnknownBrokersError, refuse_unknown
+from questions.known_clusters import KnownCluster, LiveQuestion, now_ms
+from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
+from questions.picture import Picture
+from questions.question import NotFoundError, Question, meaning
+from questions.restartable import Obstacle, Reason, Restartable, TopicCount, Verdict, under_lease
+from questions.state import Counts
+from questions.whatif.consequences import PartitionChange, place_of
+from questions.whatif.hypothetical_cluster import NoControllerError
+from questions.whatif.rolling import failing_starts
+from questions.whatif.scenario import Change, Step, play
+from wording.facts import Fact, down, unknown
+from wording.sentences import counted, verb
+from wording.suggestions import did_you_mean, near
+
+_NAMED_TOPICS: Final = 20
+_LONGEST_HOLDER: Final = 100
+_WILDCARD: Final = re.compile(r"[*?[]")
+
+
+_Broker = Annotated[int, meaning("Broker to restart.")]
+_AcceptTopics = Annotated[
+    tuple[str, ...], meaning("Topics that may go offline or reject acks=all, such as 'scratch-*'.")
+]
+_AcceptAbsent = Annotated[
+    tuple[int, ...], meaning("Broker that need not come back, such as a wrong id in a reassignment.")
+]
+
+
+class MayRestart(Question, frozen=True):
+    """Judge whether a broker may be restarted now, with every reason against it."""
+
+    answer = Restartable
+    asks_clients = True
+
+    broker: _Broker
+    accept_topics: _AcceptTopics = ()
+    accept_absent: _AcceptAbsent = ()
+
+    def ask(self, picture: Picture) -> Restartable:
+        """Judge the restart by a controlled shutdown. Raise NotFoundError."""
+        absent = tuple(map(BrokerId, self.accept_absent))
+        try:
+            return restartable(
+                picture, BrokerId(self.broker), accepted_topics=self.accept_topics, accepted_absent=absent
+            )
+        except UnknownBrokersError as error:
+            raise NotFoundError(str(error)) from error
+
+
+class JudgeRestart(LiveQuestion, frozen=True):
+    """Judge whether a broker may be restarted now, with every reason against it."""
+
+    answer = Restartable
+
+    broker: _Broker
+    accept_topics: _AcceptTopics = ()
+    accept_absent: _AcceptAbsent = ()
+    holder: Annotated[str, meaning("Name whose own lease is no reason against the restart.")] = ""
+
+    def ask(self, cluster: KnownCluster) -> Restartable:
+        """Judge the restart under the cluster's lease. Raise NotFoundError."""
+        answer, lease = self._judged(cluster), cluster.clusters.leases.held(cluster.name, now_ms())
+        return answer if lease is None else under_lease(answer, lease, self.holder)
+
+    def _judged(self, cluster: KnownCluster) -> Restartable:
+        question = MayRestart(self.broker, accept_topics=self.accept_topics, accept_absent=self.accept_absent)
+        return question.ask(cluster.whole())
+
+
+class HoldLease(JudgeRestart, frozen=True, kw_only=True):
+    """Judge a broker's restart and take the cluster's only lease if the answer is yes.
+
+    The holder's repeated request extends its lease.
+    """
+
+    holder: Annotated[str, meaning(f"Name of the automation or person, up to {_LONGEST_HOLDER} printable characters.")]
+    seconds: Annotated[
+        int,
+        meaning("The lease expires after this time."),
+        msgspec.Meta(ge=SHORTEST_LEASE_SECONDS, le=LONGEST_LEASE_SECONDS),
+    ]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a name that cannot be shown."""
+        _checked(self.holder)
+
+    def ask(self, cluster: KnownCluster) -> Restartable:
+        """Judge the restart, and take or extend the lease. Raise NotFoundError."""
+        answer, leases, holder = self._judged(cluster), cluster.clusters.leases, _checked(self.holder)
+        lease = leases.held(cluster.name, now_ms())
+        owns = lease is not None and (lease.broker, lease.holder) == (answer.broker, holder)
+        if owns or answer.verdict is Verdict.YES:
+            lease = leases.take(cluster.name, answer.broker, holder, self.seconds, now_ms())
+        return answer if lease is None else under_lease(answer, lease, holder)
+
+
+class ReleaseLease(LiveQuestion, frozen=True):
+    """Release the lease of this holder for this broker."""
+
+    answer = Lease
+
+    broker: _Broker
+    holder: Annotated[str, meaning("Name that took the lease.")]
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a name that cannot be shown."""
+        _checked(self.holder)
+
+    def ask(self, cluster: KnownCluster) -> Lease:
+        """Release the lease. Raise NotFoundError if the holder has none for the broker."""
+        broker, holder = BrokerId(self.broker), _checked(self.holder)
+        released = cluster.clusters.leases.release(cluster.name, broker, holder, now_ms())
+        if released is None:
+            raise NotFoundError(f"{holder} holds no lease to restart broker {broker}")
+        return released
+
+
+def _checked(holder: str) -> str:
+    """Return the name without blanks around it. Raise ValueError."""
+    holder = holder.strip()
+    if not holder or not holder.isprintable() or len(holder) > _LONGEST_HOLDER:
+        raise ValueError(f"holder is missing. Give a name of up to {_LONGEST_HOLDER} printable characters")
+    return holder
+
+
+def restartable(
+    picture: Picture,
+    broker: BrokerId,
+    *,
+    accepted_topics: Collection[str] = (),
+    accepted_absent: Collection[BrokerId] = (),
+) -> Restartable:
+    """Judge the restart of a broker by a controlled shutdown.
+
+    Partitions of topics that match a pattern of `accepted_topics` may go offline or reject acks=all. Brokers of
+    `accepted_absent` need not come back, and reassignments and deletions may wait for them. Raises
+    UnknownBrokersError for a broker that nothing in the cluster names, and for a topic that does not exist.
+    """
+    header = picture.header
+    refuse_unknown(picture.context, (broker, *accepted_absent))
+    _refuse_unknown_topics(picture, accepted_topics)
+    found = list(doubts(picture))
+    reasons: tuple[Reason, ...] = ()
+    if not found:
+        try:
+            reasons = tuple(_reasons(picture, broker, accepted_topics, accepted_absent))
+        except NoControllerError as error:
+            found.append(str(error))
+    verdict = Verdict.UNKNOWN if found else Verdict.NO if reasons else Verdict.YES
+    return Restartable(header.cluster, picture.as_of_ms, broker, verdict, reasons, tuple(found))
+
+
+def _reasons(
+    picture: Picture, broker: BrokerId, accepted_topics: Collection[str], accepted_absent: Collection[BrokerId]
+) -> Iterator[Reason]:
+    """Yield the reasons against the restart, those that clients would feel first."""
+    context, header, counts = picture.context, picture.header, counts_in(picture)
+    for failing in failing_starts(picture):
+        if not failing.brokers or broker in failing.brokers:
+            yield Reason(Obstacle.CANNOT_START, failing.cause)
+    if broker in header.brokers:
+        yield from _consequences(picture, broker, accepted_topics)
+    yield from _brokers_away(header, accepted_absent)
+    if counts.under_replicated:
+        yield from _catching_up(context, broker)
+    for flawed in stopping_starts(header):
+        yield Reason(Obstacle.START_FAILS, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
+    yield from _controller(header)
+    yield from _work_under_way(context, counts, set(accepted_absent).difference(header.brokers))
+
+
+def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
+    """Refuse the name of a topic that does not exist. A pattern may match no topic yet."""
+    for name in accepted:
+        if not _WILDCARD.search(name) and picture.topic(name) is None:
+            names = [topic for topic, _ in picture.context.topics]
+            raise UnknownBrokersError(f"there is no topic {name} to be accepted{did_you_mean(near(name, names))}")
+
+
+def _consequences(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
+    taken = play(picture.context, [Step(Change.SHUT_DOWN, (broker,))]).in_all
+    back = f"until broker {broker} is"
+    would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
+        (Obstacle.OFFLINE, f"would {Fact.OFFLINE.infinitive} {back} back", taken.newly_offline),
+        (Obstacle.LOSES_RECORDS, f"would lose acknowledged records when broker {broker} leaves", taken.unclean),
+        (
+            Obstacle.REFUSES_ACKS_ALL,
+            f"would {Fact.REJECTS_ACKS_ALL.infinitive} {back} in sync again",
+            taken.newly_unwritable,
+        ),
+    )
+    for obstacle, effect, changes in would:
+        hit = [
+            change for change in changes if not any(fnmatchcase(change.topic, pattern) for pattern in accepted_topics)
+        ]
+        if hit:
+            topics = Counter(change.topic for change in hit)
+            reason = _by_topic(obstacle, f"{counted(len(hit), 'partition')} {effect}", topics, picture.context)
+            yield _with_impact(reason, hit, picture)
+
+
+def _with_impact(reason: Reason, hit: Iterable[PartitionChange], picture: Picture) -> Reason:
+    """Return the reason with the groups, transactional ids and teams that the loss of these partitions stops."""
+    impact = picture.clients.hit_by(troubled_in(hit, sizes_in(picture.context)))
+    if impact is None or not impact.sentence:
+        return reason
+    return replace(
+        reason, sentence=f"{reason.sentence}. This {impact.sentence}, {impact.as_of(picture.now_ms)}", impact=impact
+    )
+
+
+def _by_topic(obstacle: Obstacle, sentence: str, topics: Counter[str], context: Context) -> Reason:
+    ranked = sorted(topics.items(), key=lambda item: place_of(item[0], context))
+    named = tuple(TopicCount(topic, partitions) for topic, partitions in ranked[:_NAMED_TOPICS])
+    return Reason(obstacle, sentence, named, len(ranked) - len(named))
+
+
+def _brokers_away(header: Header, accepted: Collection[BrokerId]) -> Iterator[Reason]:
+    """Yield a reason for each broker that is shutting down, or hosts replicas and is not registered."""
+    for ghost in sorted(broker for broker in header.brokers if is_without_session(broker, header)):
+        why = f"{down((ghost,))}, because /brokers/ids/{ghost} belongs to no session (delete the znode, and start it)"
+        yield Reason(Obstacle.BROKER_DOWN, why)
+    for away in sorted(replicas_by_broker(header).keys() - header.brokers.keys() - set(accepted)):
+        if never_registered(header, away):
+            accept = f"If it need not come, use --accept-absent {away}"
+            yield Reason(Obstacle.BROKER_UNKNOWN, f"{unknown((away,), 'assignment or reassignment')} {accept}")
+        else:
+            yield Reason(Obstacle.BROKER_DOWN, f"{down((away,))} (start it and wait until its replicas are in sync)")
+    for leaving in sorted(set(header.shutdowns.under_way) & header.brokers.keys()):
+        yield Reason(Obstacle.SHUTTING_DOWN, f"broker {leaving} is shutting down, and must be back first")
+
+
+def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
+    """Yield other registered brokers whose replicas are not in sync, as after their own restart."""
+    registered = context.header.brokers.keys() - {broker}
+    lagging: dict[BrokerId, Counter[str]] = {}
+    for name, topic in context.topics:
+        for partition in topic.partitions.values() if topic.exists and not topic.queued_for_deletion else ():
+            value = partition.zk_state
+            if value is None or len(value.isr) >= len(partition.replicas):
+                continue
+            for replica in partition.replicas:
+                if replica in registered and replica not in value.isr:
+                    lagging.setdefault(replica, Counter())[name] += 1
+    for replica, topics in sorted(lagging.items()):
+        behind = topics.total()
+        yield _by_topic(
+            Obstacle.CATCHING_UP,
+            f"{counted(behind, 'replica')} of broker {replica} {verb(behind, 'is')} not in sync yet",
+            topics,
+            context,
+        )
+
+
+def _controller(header: Header) -> Iterator[Reason]:
+    flawed = no_controller_because(header)
+    if flawed is not None:
+        yield Reason(Obstacle.NO_CONTROLLER, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
+    if not header.acting:
+        yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
+        return
+    due = sum(event.writes_due for event in header.events.values() if not _reassigns(event))
+    if due:
+        yield Reason(
+            Obstacle.CONTROLLER_BUSY, f"the controller still has {counted(due, 'write')} to do for earlier events"
+        )
+
+
+def _reassigns(event: StoredEvent) -> bool:
+    return "Reassignment" in event.kind.value
+
+
+def _work_under_way(context: Context, counts: Counts, accepted: set[BrokerId]) -> Iterator[Reason]:
+    """Yield reassignments and deletions under way, without those that wait for accepted brokers alone."""
+    header = context.header
+    # The controller's memory completes a reassignment when all replicas are in sync. Its entry goes with the due write.
+    topics = {name for event in header.events.values() if _reassigns(event) for name in event.topics}
+    partitions = [at for name, topic in context.topics if name in topics for at in topic.partitions.values()]
+    ending = sum(bool(at.pending_assignments) and not at.reassigning for at in partitions)
+    waiting = [parse_group(key)[1] for key in header.tally.issues if accepted and key.startswith(REASSIGNING)]
+    keys = [PartitionIssue.REASSIGNING.of(brokers) for brokers in waiting if brokers and accepted.issuperset(brokers)]
+    moved = counts.reassigning + ending - sum(header.tally.issues[key].count for key in keys)
+    if moved > 0:
+        yield Reason(Obstacle.REASSIGNMENT, f"the controller is still reassigning {counted(moved, 'partition')}")
+    deleted = counts.topics_to_delete - sum(_waits_for(topic, accepted, header) for _, topic in context.topics)
+    if deleted:
+        yield Reason(Obstacle.DELETION, f"the controller is still deleting {counted(deleted, 'topic')}")
+
+
+def _waits_for(topic: Topic, accepted: set[BrokerId], header: Header) -> bool:
+    """Return whether the topic's deletion waits for accepted brokers, and for no other absent one."""
+    if not accepted or not topic.queued_for_deletion:
+        return False
+    hosts = {replica for partition in topic.partitions.values() for replica in partition.replicas}
+    absent = hosts - header.brokers.keys()
+    return bool(absent) and accepted.issuperset(absent)
