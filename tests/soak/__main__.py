@@ -76,7 +76,7 @@ class Soak:
             for visitor in visitors:
                 ending.callback(visitor.close)
             operations = Operations(self._options.seed, self._clusters, kontrast, self._steps)
-            meter = ending.enter_context(Meter(kontrast, self._out / "samples.jsonl"))
+            meter = Meter(kontrast, self._out / "samples.jsonl")
             truth = Truth(kontrast)
             while self._at() < self._seconds:
                 self._round(operations, meter, truth, visitors)

@@ -6,13 +6,12 @@ Readings from /proc, from directories and from a Java process belong here. `verd
 from __future__ import annotations
 
 import json
+import math
 import re
 import subprocess
-import threading
 import time
-from collections import deque
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,10 +28,9 @@ _SHIFTS: Mapping[str, int] = {"k": 10, "m": 20, "g": 30}
 HEAP_TAKEN = "heap_taken_permille"
 _JCMD_SECONDS = 60
 _COLLECTIONS = 4
-# Spark removes files of its checkpoint once a minute, so their number swings between 220 and 690, while a leak of one
-# file a batch adds 2,600 an hour. The fewest within two minutes, which hold a cleaning, show only the leak.
-_CLEANED_SECONDS = 120.0
-_COUNTED_EACH_SECONDS = 1.0
+# Spark removes old files of its checkpoint once a minute. Between two cleanings their number follows the number of
+# batches, which follows the load: the same job had 190 or 350 just after a cleaning. A leak adds files that stay.
+_OLD_SECONDS = 300.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,46 +47,14 @@ class Sample:
         return json.dumps(asdict(self))
 
 
-class FewestFiles:
-    """Counts of a directory's files within the last two minutes, one each second."""
-
-    def __init__(self) -> None:
-        self._counts = deque[tuple[int, int]](maxlen=round(_CLEANED_SECONDS / _COUNTED_EACH_SECONDS))
-
-    def note(self, count: int, size_bytes: int) -> None:
-        """Note the count of this second."""
-        self._counts.append((count, size_bytes))
-
-    def fewest(self) -> tuple[int, int]:
-        """Return the fewest files, and their bytes."""
-        return min(self._counts, default=(0, 0))
-
-
-class Meter(AbstractContextManager["Meter"]):
-    """Reads all subjects at once, and keeps the samples in a file as well. A thread counts files that are cleaned."""
+class Meter:
+    """Reads all subjects at once, and keeps the samples in a file as well."""
 
     def __init__(self, kontrast: Kontrast, file: Path) -> None:
         self._kontrast = kontrast
         self._file = file
         self._began = time.monotonic()
         self.samples: list[Sample] = []
-        self._cleaned = {name: kontrast.temporary_directory(name) for name in PARTS} | {STORES: kontrast.checkpoint}
-        self._counts = {name: FewestFiles() for name in self._cleaned}
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._count, name="meter", daemon=True)
-
-    def __enter__(self) -> Meter:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _count(self) -> None:
-        while not self._ended.wait(_COUNTED_EACH_SECONDS):
-            for name, directory in self._cleaned.items():
-                self._counts[name].note(*_files(directory))
 
     def take(self, *, collected: bool) -> list[Sample]:
         """Take a sample of each subject now. `collected` collects Java's heap and measures it first."""
@@ -121,12 +87,12 @@ class Meter(AbstractContextManager["Meter"]):
                 yield Sample(at, WORKERS, _life(java), {**total, "processes": len(readings)})
 
     def _temporary_files(self, name: str) -> Mapping[str, int]:
-        count, size = self._counts[name].fewest()
+        count, size = old_files(self._kontrast.temporary_directory(name))
         return {"temporary_files": count, "temporary_bytes": size}
 
     def _stores(self, at: float) -> Sample:
         values: dict[str, int] = {}
-        values["checkpoint_files"], values["checkpoint_bytes"] = self._counts[STORES].fewest()
+        values["checkpoint_files"], values["checkpoint_bytes"] = old_files(self._kontrast.checkpoint)
         if self._kontrast.outputs.is_dir():
             for output in sorted(self._kontrast.outputs.iterdir()):
                 _, values[f"journal_{output.name}_bytes"] = _files(output)
@@ -182,7 +148,12 @@ def _jcmd(java: int, *command: str) -> str:
     return subprocess.run(asked, capture_output=True, text=True, check=False, timeout=_JCMD_SECONDS).stdout
 
 
-def _files(directory: Path) -> tuple[int, int]:
+def old_files(directory: Path) -> tuple[int, int]:
+    """Return the number of files below a directory that no cleaning took for five minutes, and their bytes."""
+    return _files(directory, written_before=time.time() - _OLD_SECONDS)
+
+
+def _files(directory: Path, written_before: float = math.inf) -> tuple[int, int]:
     """Return the number of files below a directory, and their bytes. Files may come and go meanwhile."""
     count = size = 0
     waiting = [directory]
@@ -191,8 +162,9 @@ def _files(directory: Path) -> tuple[int, int]:
             for entry in list(waiting.pop().iterdir()):
                 if entry.is_dir() and not entry.is_symlink():
                     waiting.append(entry)
-                else:
-                    count += 1
-                    with suppress(OSError):
-                        size += entry.lstat().st_size
+                    continue
+                with suppress(OSError):
+                    status = entry.lstat()
+                    count += status.st_mtime < written_before
+                    size += status.st_size if status.st_mtime < written_before else 0
     return count, size

@@ -22,10 +22,10 @@ _PANELS = {
     "Java's heap after a collection, MB": ("live_heap_bytes",),
     "open files": ("open_files",),
     "threads": ("threads",),
-    "temporary files": ("temporary_files",),
-    "temporary files, MB": ("temporary_bytes",),
-    "checkpoint, files": ("checkpoint_files",),
-    "checkpoint, MB": ("checkpoint_bytes",),
+    "temporary files, five minutes old": ("temporary_files",),
+    "temporary files, five minutes old, MB": ("temporary_bytes",),
+    "checkpoint, files five minutes old": ("checkpoint_files",),
+    "checkpoint, five minutes old, MB": ("checkpoint_bytes",),
 }
 _JOURNALS = "journals of the outputs, MB"
 

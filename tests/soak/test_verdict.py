@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import random
+import time
 
 import pytest
 
-from tests.soak.measurements import HEAP_TAKEN, FewestFiles, Sample
+from tests.soak.measurements import HEAP_TAKEN, Sample, old_files
 from tests.soak.verdict import judge
 
 MEGABYTE = 1024 * 1024
@@ -47,14 +49,22 @@ def test_each_life_begins_anew_and_the_longest_is_judged():
     assert (judged.grew, judged.first) == (False, 80 * MEGABYTE)
 
 
-@pytest.mark.parametrize(("leak_an_hour", "violations"), [(0, 0), (600, 1)])
-def test_files_that_are_cleaned_are_judged_by_the_fewest_of_two_minutes(leak_an_hour, violations):
-    """A round's end falls anywhere between two cleanings, whose files are no leak."""
-    files, readings = FewestFiles(), []
-    for second in range(5400):
-        files.note(240 + 8 * (second % 60) + leak_an_hour * second // 3600, 1)
-        if second % 47 == 0:
-            readings.append(Sample(float(second), "on disk", "", {"checkpoint_files": files.fewest()[0]}))
+@pytest.mark.parametrize(("kept_an_hour", "violations"), [(0, 0), (600, 1)])
+def test_only_files_that_no_cleaning_takes_are_a_leak(tmp_path, monkeypatch, kept_an_hour, violations):
+    """Files of batches live for a minute, more of them with each minute, because there is less and less load."""
+    readings, written, now_seconds = [], 0, time.time()
+    monkeypatch.setattr("tests.soak.measurements.time.time", lambda: now_seconds)
+    for minute in range(90):
+        now_seconds += 60
+        for file in tmp_path.glob("batch-*"):
+            file.unlink()
+        names = [f"batch-{number}" for number in range(100 + 2 * minute)]
+        names += [f"kept-{written + number}" for number in range(kept_an_hour // 60)]
+        written += kept_an_hour // 60
+        for name in names:
+            (tmp_path / name).touch()
+            os.utime(tmp_path / name, (now_seconds, now_seconds))
+        readings.append(Sample(60.0 * minute, "on disk", "", {"checkpoint_files": old_files(tmp_path)[0]}))
     assert len(grown(readings)) == violations
 
 

@@ -34,7 +34,7 @@ class Threshold:
 _MEMORY = Threshold(0.05, 4 * _MEGABYTE)
 # Connections, workers and files come and go, so the open ones differ by a handful from minute to minute.
 _COUNT = Threshold(0.05, 5)
-# A cleaning keeps the files of a batch or two more or fewer, each of which has a dozen.
+# A snapshot of the state comes before or after a cleaning, with a dozen files.
 _FILES = Threshold(0.05, 40)
 JUDGED: Mapping[str, Threshold] = {
     "rss_bytes": _MEMORY,
