@@ -19,7 +19,7 @@ from questions.lease import Leases
 from questions.memory import Memory
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overview, Overviews, Shown, unread, why_unread
+from questions.overview.overview import Overview, Overviews, ShownMoment, unread, why_unread
 from questions.picture import Picture, Present
 from questions.question import NotFoundError
 from wording.suggestions import did_you_mean, near
@@ -181,7 +181,7 @@ class KnownCluster:
 
     def mapped(self, made: Overview, found: ClusterSnapshot, shown: MapMoment = MapMoment.NOW) -> Overview:
         """Return this overview of the snapshot with its map."""
-        return self.clusters.overviews.mapped(made, found, Shown(self.at_ms, now_ms(), shown, self.clients))
+        return self.clusters.overviews.mapped(made, found, ShownMoment(self.at_ms, now_ms(), shown, self.clients))
 
     def nothing_kept(self) -> NotFoundError:
         """Return the refusal of a moment if none is kept."""

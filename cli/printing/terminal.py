@@ -32,7 +32,7 @@ _GAP: Final = "  "
 def renderable(said: Line | Table) -> RenderableType:
     """Return the line or table for rich."""
     if isinstance(said, Table):
-        return _Shown(said)
+        return _FittedTable(said)
     text = Text()
     for part in said.parts:
         words, meaning = (part, "") if isinstance(part, str) else part
@@ -45,7 +45,7 @@ def lines_of_a_row(width: int) -> int:
     return 1 if width >= _LEAST_WIDTH else 2
 
 
-class _Shown:
+class _FittedTable:
     """A table, with its last columns below the others if it has such and the terminal is narrow."""
 
     def __init__(self, table: Table) -> None:

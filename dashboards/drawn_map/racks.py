@@ -14,7 +14,7 @@ _BOXES: Final = 40  # with more brokers each is a small cell
 _BOX, _CELL_HEIGHT, _LONGEST_NAME = (92, 40), 19, 10
 
 
-class _Shown(NamedTuple):
+class _DrawnBroker(NamedTuple):
     """A broker at the shown moment, with the words of its box and of its title."""
 
     is_up: bool
@@ -51,7 +51,7 @@ def _cell(racks: Sequence[Rack], canvas: Canvas) -> tuple[float, int]:
     return min(max(room, 24.0), 29.0), _CELL_HEIGHT
 
 
-def _broker(cell: BrokerCell, state: _Shown, place: tuple[float, float, float], canvas: Canvas) -> str:
+def _broker(cell: BrokerCell, state: _DrawnBroker, place: tuple[float, float, float], canvas: Canvas) -> str:
     (is_up, words, title), (x, y, width) = state, place
     is_small = width < _BOX[0]
     height = _CELL_HEIGHT if is_small else _BOX[1]
@@ -75,20 +75,20 @@ def _broker(cell: BrokerCell, state: _Shown, place: tuple[float, float, float], 
     return canvas.link(f"/brokers/{cell.broker}{canvas.then}", title, inner, anchor)
 
 
-def _shown(cell: BrokerCell, impact: ImpactMap, as_of_ms: int) -> _Shown:
+def _shown(cell: BrokerCell, impact: ImpactMap, as_of_ms: int) -> _DrawnBroker:
     title = _broker_words(cell, as_of_ms)
     if impact.shown is Moment.BEFORE:  # the broker's leaders at that moment are not counted
         is_up = cell.broker in impact.starts
-        return _Shown(is_up, "up" if is_up else "away", title)
+        return _DrawnBroker(is_up, "up" if is_up else "away", title)
     if cell.broker in impact.lost:
-        return _Shown(False, "lost", title)
+        return _DrawnBroker(False, "lost", title)
     if cell.registered or cell.inferred:
-        return _Shown(True, f"{cell.leaders:,} / {cell.replicas:,}", title)
+        return _DrawnBroker(True, f"{cell.leaders:,} / {cell.replicas:,}", title)
     if cell.broker in impact.starts:
-        return _Shown(True, "starts", title)
+        return _DrawnBroker(True, "starts", title)
     if cell.since_ms is None:
-        return _Shown(False, "never seen", title)
-    return _Shown(False, duration((as_of_ms - cell.since_ms) // 1000 * 1000, 1), title)
+        return _DrawnBroker(False, "never seen", title)
+    return _DrawnBroker(False, duration((as_of_ms - cell.since_ms) // 1000 * 1000, 1), title)
 
 
 def _broker_words(cell: BrokerCell, as_of_ms: int) -> str:

@@ -129,7 +129,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         return (self.incidents[0].effect if is_known and self.incidents else "") or self.state.effect
 
 
-class Shown(NamedTuple):
+class ShownMoment(NamedTuple):
     """The kept moment that a page shows, None for now, and the moment of its map."""
 
     at_ms: int | None
@@ -163,7 +163,7 @@ class Overviews:
             migration=self._way_to_kraft(found),
         )
 
-    def mapped(self, made: Overview, found: ClusterSnapshot, shown: Shown) -> Overview:
+    def mapped(self, made: Overview, found: ClusterSnapshot, shown: ShownMoment) -> Overview:
         """Return the overview of the snapshot with its map and its strip, if the cluster was read."""
         whole = None if made.health is None else self._memory.cluster(found.cluster, shown.at_ms, None)
         if whole is None:
@@ -274,7 +274,7 @@ def overview_of(picture: Picture, config: Presentation) -> Overview:
     (found,) = memory.clusters()
     overviews = Overviews(memory, config, config.teams.ranks, lambda _: "")
     made = overviews.overview(found, picture.present, clients=picture.clients)
-    mapped = overviews.mapped(made, found, Shown(None, picture.now_ms, clients=picture.clients))
+    mapped = overviews.mapped(made, found, ShownMoment(None, picture.now_ms, clients=picture.clients))
     return msgspec.structs.replace(mapped, strip=None)
 
 
