@@ -22,7 +22,7 @@ from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.memory import Memory
 from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overview, Overviews, Shown
+from questions.overview.overview import Overview, Overviews, ShownMoment
 from questions.picture import Picture, Present
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
@@ -100,7 +100,7 @@ def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
             now_ms = row.time_ms
             for found in memory.clusters():
                 overview = made.now(found, Present(now_ms, now_ms), now_ms)
-                yield made.mapped(overview, found, Shown(None, now_ms))
+                yield made.mapped(overview, found, ShownMoment(None, now_ms))
 
 
 def words_of(overview: Overview) -> Iterator[str]:
