@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import click
@@ -11,12 +11,30 @@ import click
 from cli.interrupts import interrupt_at_ctrl_c
 from wording.suggestions import did_you_mean, near
 
+_LONGEST_HELP = 120  # characters of a command's line
+
 
 class Section(NamedTuple):
-    """A section of a help page: the package of its commands, and each command with its help line."""
+    """A section of a help page: the package of its commands, each with its help line, and plain questions by name."""
 
     package: str
     commands: Mapping[str, str]
+    questions: Collection[str] = ()
+
+    def command(self, name: str) -> click.Command | None:
+        """Return the command of this name, imported now."""
+        command: click.Command | None = None
+        if name in self.questions:
+            command = importlib.import_module("cli.commands.plain").plain_command(name)
+        elif name in self.commands:
+            module = name.replace("-", "_")
+            command = getattr(importlib.import_module(f"{self.package}.{module}"), module)
+        return command
+
+    def help_lines(self) -> dict[str, str]:
+        """Return the line of each command."""
+        asked = ((name, self.command(name)) for name in self.questions)
+        return {**self.commands, **{name: each.get_short_help_str(_LONGEST_HELP) for name, each in asked if each}}
 
 
 class SuggestingGroup(click.Group):
@@ -44,20 +62,18 @@ class LazyGroup(SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help page."""
-        return [name for section in self._sections.values() for name in section.commands]
+        return [name for section in self._sections.values() for name in (*section.commands, *section.questions)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of this name, imported now."""
-        package = next((each.package for each in self._sections.values() if cmd_name in each.commands), None)
-        if package is None:
-            return None
-        module = cmd_name.replace("-", "_")
-        command: click.Command = getattr(importlib.import_module(f"{package}.{module}"), module)
-        interrupt_at_ctrl_c()
+        found = (section.command(cmd_name) for section in self._sections.values())
+        command = next((each for each in found if each is not None), None)
+        if command is not None:
+            interrupt_at_ctrl_c()
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the sections of the help page."""
         for title, section in self._sections.items():
             with formatter.section(title):
-                formatter.write_dl(list(section.commands.items()))
+                formatter.write_dl(list(section.help_lines().items()))

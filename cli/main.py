@@ -18,8 +18,9 @@ from cli.printing import standard_error
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
+from questions import everywhere
 
-# Each command is a module in its section's package. Its line of `kontrast --help` is here.
+# A command is a module in its section's package, with its line of `kontrast --help` here, or a plain question.
 _SECTIONS: Final = {
     "Run": Section(
         "cli.commands.run",
@@ -40,7 +41,6 @@ _SECTIONS: Final = {
             "explain": "Explain the state of a partition, topic, broker or controller.",
             "timeline": "Print the events of a cluster in order, or write a page with a picture.",
             "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",
-            "lint": "Find znodes that will cause trouble, and how to fix them.",
             "whatif": "Simulate the loss, shutdown or return of brokers, or a reassignment.",
             "restartable": "Show whether a broker may be restarted now, with every reason against it.",
             "diff": "Compare snapshots, moments, ZooKeeper with due writes, or ZooKeeper with brokers.",
@@ -51,6 +51,7 @@ _SECTIONS: Final = {
             "replay": "Derive the controller's actions from the files of a ZooKeeper server.",
             "migration": "Check a cluster before and during its migration to KRaft.",
         },
+        questions=tuple(name.replace("_", "-") for name in everywhere.names()),
     ),
     "Operate": Section(
         "cli.commands.operate",

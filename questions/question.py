@@ -11,6 +11,7 @@ import msgspec
 if TYPE_CHECKING:
     from controller.contract.row import Row
     from questions.picture import Picture
+    from wording.said import Said
 
 
 class NotFoundError(Exception):
@@ -73,3 +74,42 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def similar(self, _picture: Picture) -> list[str]:
         """Return existing names like the missing one, the nearest first. The picture has the whole cluster."""
         return []
+
+
+class PlainAnswer(msgspec.Struct, frozen=True):
+    """Answer of a plain question. JSON lines have one for each of its `rows`."""
+
+    @property
+    def is_good(self) -> bool:
+        """Return whether the exit code is 0, and 1 otherwise."""
+        return True
+
+    @property
+    def rows(self) -> tuple[msgspec.Struct, ...]:
+        """Return the objects of JSON lines, YAML and CSV."""
+        return (self,)
+
+    @property
+    def gap(self) -> str:
+        """Return what the source does not have for this answer, in a sentence. It is empty if nothing is missing."""
+        return ""
+
+    def said(self) -> Said:
+        """Yield the text of the answer."""
+        raise NotImplementedError
+
+
+class PlainQuestion(Question, frozen=True):
+    """Question that command, page interface and assistants ask in the same way, by a file in `questions/everywhere/`.
+
+    The docstring is the help text, its first sentence the line of `kontrast --help`. The fields have the types that
+    options and parameters of a path have: numbers, texts, truth values, and several of them, each with a default.
+    """
+
+    examples: ClassVar[tuple[str, ...]] = ()  # arguments of the command
+    good: ClassVar[str] = "the answer is good"  # meaning of exit code 0
+    bad: ClassVar[str] = "it is not"  # meaning of exit code 1
+
+    def ask(self, picture: Picture) -> PlainAnswer:
+        """Return the answer. Raise NotFoundError for a subject that the cluster does not have."""
+        raise NotImplementedError

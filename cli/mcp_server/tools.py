@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from questions import everywhere
 from questions.check import Check
 from questions.explain.subject import Explain
-from questions.lint.table import Lint
 from questions.may_restart import MayRestart
 from questions.picture import Picture
 from questions.question import Question, meaning, schema_of
@@ -53,8 +53,8 @@ TOOLS: Final[Mapping[str, type[Question]]] = {
     "whatif_each": WhatIfEach,
     "whatif_rolling": WhatIfRolling,
     "restartable": MayRestart,
-    "lint": Lint,
     "report": ShowReport,
+    **{name: everywhere.question(name) for name in everywhere.names()},
 }
 
 

@@ -30,8 +30,8 @@ def question_options(question: type[Question], *, leave_out: Collection[str] = (
 
 
 def question_of(question: type[_Question], flags: Mapping[str, Any], **others: Any) -> _Question:  # noqa: ANN401 (of any type)
-    """Return the question with the values of its options, and with `others` as further arguments. Raise UsageError."""
-    named = {name: flags[name] for name in question.__struct_fields__ if name in flags}
+    """Return the question with the given options, and with `others` as further arguments. Raise UsageError."""
+    named = {name: flags[name] for name in question.__struct_fields__ if flags.get(name) is not None}
     try:
         return question(**{**named, **others})
     except ValueError as error:

@@ -10,6 +10,7 @@ import msgspec
 
 from controller.contract.decoding import JsonDecoder
 from dashboards.page.paths import PagePath, Parameter, parameters
+from questions import everywhere
 from questions.clusters import ShowBrokers, ShowCluster, ShowFleet, ShowGroups
 from questions.explained import ExplainController, ExplainPartition, ShowBroker, ShowTopic
 from questions.history import ShowHistory
@@ -67,9 +68,12 @@ RELEASE_LEASE: Final = PagePath(
 )
 SEARCH: Final = PagePath(f"{_CLUSTER}/search", Search, "search.html")
 SEARCH_ALL: Final = PagePath("/search", SearchAll, "search.html", refuses=(), operation="searchAll")
+EVERYWHERE: Final = tuple(
+    PagePath(f"{_CLUSTER}/{name.replace('_', '-')}", everywhere.question(name)) for name in everywhere.names()
+)
 PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKERS, BROKER, CONTROLLER, TIMELINE),
-    *(CONSEQUENCES, RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL),
+    *(CONSEQUENCES, RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL, *EVERYWHERE),
 )
 OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 
@@ -116,7 +120,7 @@ def _operation(path: PagePath, schema: dict[str, Any], example: dict[str, Any]) 
     asked = example["parameters"]
     return {
         "operationId": operation_id(path),
-        "summary": " ".join((path.question.__doc__ or "").split()).removesuffix("."),
+        "summary": " ".join((path.question.__doc__ or "").partition("\n\n")[0].split()).removesuffix("."),
         "parameters": [{**each, "example": asked[each["name"]]} if each["name"] in asked else each for each in every],
         "responses": {
             "200": {

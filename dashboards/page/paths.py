@@ -7,14 +7,14 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from questions.known_clusters import LiveQuestion
-from questions.question import schema_of
+from questions.question import PlainQuestion, schema_of
 
 
 class PagePath(NamedTuple):
     """A path of the interface and its question. If it has a template, the same path without `API` is a page."""
 
     path: str
-    question: type[LiveQuestion]
+    question: type[LiveQuestion | PlainQuestion]
     template: str = ""
     has_past: bool = False  # the parameter `at` is allowed
     refuses: tuple[int, ...] = (404,)  # HTTP statuses of its refusals, beside those that any path has

@@ -22,7 +22,7 @@ from questions.known_brokers import UnknownBrokersError
 from questions.known_clusters import KnownCluster, KnownClusters, LiveQuestion, UnknownClusterError
 from questions.moments import TIMES, read_moment
 from questions.overview.overview import Overview
-from questions.question import NotFoundError
+from questions.question import NotFoundError, PlainQuestion
 from questions.subjects import subject_of
 from questions.timeline.timeline import Timeline
 
@@ -68,7 +68,9 @@ class Resources:
             self._refuse_stranger(request)
         question = _question(request, path)
         try:
-            answer: Answer = question.ask(cluster)
+            answer: Answer = (
+                question.ask(cluster.whole()) if isinstance(question, PlainQuestion) else question.ask(cluster)
+            )
         except _REFUSALS as error:
             raise _refused(error, cluster) from error
         return answer
@@ -110,7 +112,7 @@ def named(request: Request, part: str) -> str:
     return unquote(request.path_params[part])
 
 
-def _question(request: Request, path: PagePath) -> LiveQuestion:
+def _question(request: Request, path: PagePath) -> LiveQuestion | PlainQuestion:
     """Decode the request. Refuse a wrong value in a sentence about its parameter."""
     values: dict[str, object] = {}
     for each in parameters(path):

@@ -1,8 +1,4 @@
-"""Table of checks: each finding, its consequence and its fix.
-
-`check` reports trouble of the present. These checks find trouble that waits for a failover, a restart, or the next
-change.
-"""
+"""Table of checks: what each finds, its consequence and its fix."""
 
 from __future__ import annotations
 
@@ -18,32 +14,7 @@ from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_IS
 from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
 from controller.contract.remedies.remedy import Advice
 from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
-from controller.view.advice import advice_for
 from questions.lint import checks
-from questions.picture import WORST_FIRST, Picture
-from questions.question import Question
-from wording.said import Said, line, marked
-
-_EXAMPLES: Final = 10
-_NAMED: Final = 5
-
-
-class LintFinding(msgspec.Struct, frozen=True):
-    """Result of a check: the count of places, with the consequence and the fix."""
-
-    check: str
-    severity: Severity  # a page if no controller can load it or clients lose, a warning if the next change hurts
-    count: int | None  # None if the source lacks the znodes
-    examples: tuple[str, ...]
-    will: str
-    mend: str
-
-    def said(self) -> Said:
-        """Yield the places, the consequence and the fix."""
-        more = f" and {self.count - _NAMED} more" if self.count and self.count > _NAMED else ""
-        yield line(marked(self.severity.value), f"  {self.check}: {', '.join(self.examples[:_NAMED])}{more}")
-        yield line(f"will: {self.will}", indent=6)
-        yield line(f"do: {self.mend}", indent=6)
 
 
 class LintCheck(msgspec.Struct, frozen=True):
@@ -55,41 +26,6 @@ class LintCheck(msgspec.Struct, frozen=True):
     will: str
     advice: Advice
     reads_znodes: bool = False  # it looks at znodes beyond the controller's context
-
-
-class LintFindings(msgspec.Struct, frozen=True):
-    """Findings of each check, worst first. Without a count, the source lacks the znodes of the check."""
-
-    findings: tuple[LintFinding, ...]
-
-    def said(self) -> Said:
-        """Yield the findings whose count is known."""
-        for finding in self.findings:
-            if finding.count is not None:
-                yield from finding.said()
-
-
-class Lint(Question, frozen=True):
-    """Find znodes that will cause trouble at a failover, a restart or the next change, with the fix of each."""
-
-    answer = LintFindings
-
-    def ask(self, picture: Picture) -> LintFindings:
-        """Return the findings of the cluster."""
-        return LintFindings(lint(picture))
-
-
-def lint(picture: Picture) -> tuple[LintFinding, ...]:
-    """Return all findings, worst first. Checks without data are unknown and last."""
-    cluster, found = checks.linted(picture), []
-    for check in CHECKS:
-        mend = advice_for(check.advice, picture.header)
-        if check.reads_znodes and picture.records is None:
-            found.append(LintFinding(check.name, check.severity, None, (), check.will, mend))
-        elif subjects := list(check.find(cluster)):
-            examples = tuple(subjects[:_EXAMPLES])
-            found.append(LintFinding(check.name, check.severity, len(subjects), examples, check.will, mend))
-    return tuple(sorted(found, key=lambda finding: (finding.count is None, WORST_FIRST[finding.severity])))
 
 
 CHECKS: Final = (

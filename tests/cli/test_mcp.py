@@ -28,14 +28,10 @@ from tests.waiting import eventually
 
 RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 ARGUMENTS: dict[str, dict[str, object]] = {
-    "check": {},
     "explain": {"subject": "broker 1"},
     "timeline": {"controller": True, "since": "0x1"},
     "whatif": {"steps": [{"lose_brokers": [2]}, {"restore": [2]}], "controlled": True},
-    "whatif_each": {},
-    "whatif_rolling": {},
     "restartable": {"broker": 2, "accept_topics": ["*"]},
-    "lint": {},
     "report": {"slo": 99.9},
 }
 
@@ -76,9 +72,9 @@ def test_each_question_is_answered_with_its_type(over_stdio):
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
             assert tools.keys() == TOOLS.keys()
             assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools.values())
-            for name, arguments in ARGUMENTS.items():
+            for name in TOOLS:
                 # The client checks the content against the tool's schema.
-                found = await client.call_tool(name, arguments)
+                found = await client.call_tool(name, ARGUMENTS.get(name, {}))
                 assert not found.is_error, found.content
                 msgspec.json.decode(found.content[0].text, type=TOOLS[name].answer)
                 assert msgspec.json.decode(found.content[0].text) == found.structured_content

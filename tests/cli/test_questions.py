@@ -21,10 +21,10 @@ from cli.sources.files import FilesSource
 from controller.contract.alert_row import Severity
 from controller.contract.ids import TopicPartition
 from questions.check import Finding, Health, check
+from questions.everywhere.lint import Lint
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.lint.table import Lint
 from questions.picture import Beginning, Picture
 from questions.question import Scope
 from questions.state import State

@@ -38,11 +38,11 @@ from ingest.files.history import History
 from ingest.observed.observations import Value
 from questions.check import check
 from questions.diff.side import Fields, Subject, of_context, of_metadata
+from questions.everywhere.lint import Lint
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
 from questions.key import explain_key
 from questions.known_brokers import UnknownBrokersError
-from questions.lint.table import lint
 from questions.may_restart import restartable
 from questions.memory import Memory
 from questions.picture import Picture
@@ -172,7 +172,10 @@ class _Stored(Transitions):
 
 def answers(picture: Picture) -> Answers:
     """Ask every question of a picture. Return each answer as --json prints it, or the sentence of its refusal."""
-    asked: dict[str, Callable[[], Any]] = {"check": lambda: check(picture), "lint": lambda: lint(picture)}
+    asked: dict[str, Callable[[], Any]] = {
+        "check": lambda: check(picture),
+        "lint": lambda: Lint().ask(picture).findings,
+    }
     for words in subjects(picture):
         asked[f"explain {words}"] = lambda words=words: _explained(picture, words)  # type: ignore[misc]
     for name in list(_topics(picture.context))[:2]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from questions.lint.table import CHECKS, lint
+from questions.everywhere.lint import Lint, LintFinding
+from questions.lint.table import CHECKS
+from questions.picture import Picture
 from tests.questions.cluster import broker, brokers, controller, look, settings, state, topic
 
 RACKS = {**broker(1, "a"), **broker(2, "b"), **broker(3, "c")}
@@ -89,6 +91,10 @@ FOUND = {
     "one-replica": (topic("u", [1]), "u-0"),
     "unclean-election-enabled": (settings("t", unclean_leader_election_enable="true"), "t"),
 }
+
+
+def lint(picture: Picture) -> tuple[LintFinding, ...]:
+    return Lint().ask(picture).findings
 
 
 def without_id(znodes: dict) -> dict:

@@ -1,0 +1,25 @@
+"""Questions that need no line elsewhere: each module is a command, a path of the page's interface, and a tool.
+
+A module has the name of its command and one `PlainQuestion`, named `QUESTION`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from questions.question import PlainQuestion
+
+
+def names() -> Iterator[str]:
+    """Yield the names of all plain questions, without importing them."""
+    yield from (module.name for module in pkgutil.iter_modules(__path__))
+
+
+def question(name: str) -> type[PlainQuestion]:
+    """Import the question of this name."""
+    found: type[PlainQuestion] = importlib.import_module(f"{__name__}.{name}").QUESTION
+    return found
