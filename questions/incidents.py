@@ -17,7 +17,7 @@ from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
 from wording.facts import Departure
 from wording.sentences import event_of, first_sentence, joined, listed
 
-_HOW_IT_LEFT: Final = {
+HOW_IT_LEFT: Final = {
     kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
     kinds.BROKER_SHUT_DOWN.name: Departure.SHUT_DOWN.value,
     kinds.BROKER_ABSENT.name: Departure.NEVER_REGISTERED.value,
@@ -111,9 +111,9 @@ def _incident(
     away = _away(picture, rows)
     hit = tuple(trouble for trouble in troubles if _is_hit(trouble, away, rows, by_controller=controller_pages))
     order = tuple(order_of_return((trouble.waiting for trouble in hit), away))
-    titles = [row for row in rows if row.alert in _HOW_IT_LEFT] if away else []
+    titles = [row for row in rows if row.alert in HOW_IT_LEFT] if away else []
     title = (titles or rows)[0]
-    ways = {_HOW_IT_LEFT[row.alert] for row in titles}
+    ways = {HOW_IT_LEFT[row.alert] for row in titles}
     how = ways.pop() if len(ways) == 1 else ""
     return Incident(
         group=title.group,

@@ -27,7 +27,7 @@ from questions.known_brokers import host_of
 from questions.overview.partition_groups import PartitionGroup
 from questions.picture import Beginning, Picture
 from questions.state import Counts
-from wording.facts import Fact, keep_up
+from wording.facts import Fact, kept_up
 from wording.sentences import counted, event_of, verb
 
 _TOPICS_IN_A_CARD: Final = 6
@@ -98,9 +98,11 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def detail(self) -> str:
-        """Return the worst alert's cause without its event, which the heading has."""
-        cause = self.alerts[0].cause
-        return cause.removeprefix(event_of(cause)).lstrip(":. ")
+        """Return the worst alert's cause, without the event if the heading has it, and without `keep_up`."""
+        worst, keep_up = self.alerts[0], self.keep_up.removesuffix(".")
+        cause = worst.cause.replace(f". {keep_up}", "") if keep_up else worst.cause
+        is_heading = not self.brokers or worst.alert in question.HOW_IT_LEFT
+        return (cause.removeprefix(event_of(cause)) if is_heading else cause).strip(":. ")
 
 
 def troubles_of(groups: Iterable[PartitionGroup]) -> tuple[question.Trouble, ...]:
@@ -139,7 +141,7 @@ def card_of(
         unusable=incident.unusable,
         under_replicated=_lacking(incident),
         returns=tuple(_returns(incident, found, config))[:_RETURNS_IN_A_CARD],
-        keep_up=_keep_up(found) if incident.brokers else "",
+        keep_up=next((f"{sentence}." for row in incident.alerts if (sentence := kept_up(row.cause))), ""),
         alerts=tuple(finding_of(row, picture) for row in incident.alerts),
         runbook=config.runbook(worst.alert),
         silence=None if config.alertmanager_url is None else _silence(config.alertmanager_url, worst),
@@ -224,15 +226,6 @@ def _command(broker: BrokerId, endpoints: Sequence[str], config: Presentation) -
     host = host_of(endpoints)
     command = config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
     return command if host else None
-
-
-def _keep_up(found: ClusterSnapshot) -> str:
-    live = {row.broker for row in found.brokers if row.registered or row.inferred}
-    counts = {} if found.gauges is None else found.gauges.sole_in_sync_by_broker
-    alone = {broker: count for broker, count in counts.items() if count and broker in live}
-    if not alone:
-        return ""
-    return f"{keep_up(alone, sum(alone.values()))}."
 
 
 def _silence(url: str, row: AlertRow) -> str:

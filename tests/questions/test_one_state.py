@@ -53,7 +53,7 @@ from tests.dashboards.prometheus_server import prometheus_over
 from tests.dashboards.recorded_cases import recorded_story
 from tests.rows import Rows
 from transport.address import JournalAddress
-from wording.facts import event_since
+from wording.facts import event_since, kept_up
 
 _OLD: Final = (
     "healthy broker-lost shut-down rack-lost long-name no-controller brokers-30 ghost migration zookeeper-lost "
@@ -193,6 +193,9 @@ def assert_alike(each: Faces) -> None:
     if state.first_step:
         step = page.partition('<span class="label">Next step</span>')[2].partition("</strong>")[0]
         assert html.unescape(re.sub(r"<[^>]+>", "", step)) == state.first_step.replace("`", "")
+    for card in shown["incidents"]:
+        kept = {f"{sentence}." for alert in card["alerts"] if (sentence := kept_up(alert["cause"]))}
+        assert kept == ({card["keep_up"]} if card["keep_up"] else set())
     # The command and its probe
     said = terminal(each.picture)
     assert said[0].startswith(f"{each.name}: {state.words}")

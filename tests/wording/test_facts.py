@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.facts import Departure, Fact, down, event_since, keep_up, replicas_in_words, without_zxid
+from wording.facts import Departure, Fact, down, event_since, keep_up, kept_up, replicas_in_words, without_zxid
 
 
 @pytest.mark.parametrize(
@@ -41,6 +41,14 @@ def test_a_lost_broker_has_one_wording():
 def test_brokers_that_must_stay_up_have_a_reason():
     assert keep_up((1,), 1) == "Keep broker 1 up. It has the only in-sync replica of 1 partition"
     assert keep_up((1, 2), 3) == "Keep brokers 1 and 2 up. They have the only in-sync replica of 3 partitions"
+
+
+def test_a_cause_has_that_sentence_once_for_every_face():
+    for brokers, count in (((1,), 1), ((1, 2), 3), (tuple(range(20)), 1_234)):
+        sentence = keep_up(brokers, count)
+        assert kept_up(f"broker 5 crashed at zxid 0x1e5: 2 partitions offline. {sentence}") == sentence
+        assert kept_up(f"{sentence}. More") == sentence
+    assert kept_up("broker 5 crashed") == ""
 
 
 def test_replicas_are_told_by_their_numbers_and_a_headline_has_no_zxid():
