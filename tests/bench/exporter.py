@@ -60,9 +60,11 @@ TIMELINE = f"{_CLUSTER}/timeline?window=604800"
 class Outputs:
     """A made-up cluster's outputs, as the job would write them."""
 
-    def __init__(self, directory: Path, partitions: int) -> None:
+    def __init__(self, directory: Path, partitions: int, topics: int | None = None, brokers: int = BROKERS) -> None:
         self.directory = directory
         self.partitions = partitions
+        self.brokers = brokers
+        self._partitions_a_topic = PARTITIONS_A_TOPIC if topics is None else -(-partitions // topics)
         self._seq = count(1)
         self._topics = 0
 
@@ -72,7 +74,7 @@ class Outputs:
                 "time_ms": int(time.time() * 1000)}  # fmt: skip
 
     def partition(self, at: int, **fields: Any) -> PartitionRow:
-        hosts = tuple((at + place) % BROKERS for place in range(3))
+        hosts = tuple((at + place) % self.brokers for place in range(3))
         well: dict[str, Any] = {
             "state": "OnlinePartition",
             "leader": hosts[0],
@@ -80,8 +82,9 @@ class Outputs:
             "isr": hosts,
             "replicas": hosts,
         }
-        topic, number = f"topic-{at // PARTITIONS_A_TOPIC:05}", PartitionId(at % PARTITIONS_A_TOPIC)
-        return PartitionRow(**self.place(), topic=topic, partition=number, **{**well, **fields})
+        topic_number, number = divmod(at, self._partitions_a_topic)
+        topic = f"topic-{topic_number:05}"
+        return PartitionRow(**self.place(), topic=topic, partition=PartitionId(number), **{**well, **fields})
 
     def broker(self, broker: int) -> BrokerRow:
         well: dict[str, Any] = {"broker": broker, "registered": True, "epoch": 1, "since_ms": 1}
@@ -94,12 +97,12 @@ class Outputs:
     def gauges(self) -> GaugesRow:
         """Return gauges that count one topic more each time, so that a reader can identify them."""
         self._topics += 1
-        shares = dict.fromkeys(map(BrokerId, range(BROKERS)), self.partitions // BROKERS)
+        shares = dict.fromkeys(map(BrokerId, range(self.brokers)), self.partitions // self.brokers)
         states: dict[str, Any] = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
         return GaugesRow(
             **self.place(), **NO_COUNTS, **states, ready=True, session="connected",
             watch_mode="persistent", controller=BrokerId(1), controller_epoch=ControllerEpoch(1), controller_changes=1,
-            active_brokers=BROKERS, topics=self._topics, partitions=self.partitions,
+            active_brokers=self.brokers, topics=self._topics, partitions=self.partitions,
             leaders_by_broker=shares, replicas_by_broker=shares,
             records={}, elections={}, isr_changes={}, divergences={},
         )  # fmt: skip
