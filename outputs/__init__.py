@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from outputs.source import Chunk, OutputsError, OutputsSource, SourceDownError
@@ -14,15 +14,18 @@ CHANGES: Final = "changes"
 """Name of the stream that `kontrast watch` writes, among the missing parts of a source."""
 
 
-def open_outputs(address: Address, wanted: Sequence[str]) -> OutputsSource:
-    """Open the wanted outputs from their beginning. If several have rows, they come in this order."""
+def open_outputs(address: Address, wanted: Sequence[str], late: Collection[str] = ()) -> OutputsSource:
+    """Open the wanted outputs from their beginning. If several have rows, they come in this order.
+
+    Of Kafka's topics the `late` ones are not read before all others were, because they may have most rows.
+    """
     if isinstance(address, JournalAddress):
         from outputs.journal import JournalSource
 
         return JournalSource(address.directory, wanted)
     from outputs.kafka import KafkaSource  # here, because it imports kafka-python, which journals do not need
 
-    return KafkaSource(address, wanted)
+    return KafkaSource(address, wanted, late=late)
 
 
 def open_changes(address: Address) -> OutputsSource:

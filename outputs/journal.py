@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from outputs.source import Chunk, OutputsError, SourceDownError
@@ -110,7 +110,11 @@ class JournalSource:
     @property
     def caught_up(self) -> bool:
         """Return whether all rows that existed at the first poll have been returned."""
-        return bool(self._journals) and all(journal.caught_up for journal in self._journals)
+        return self.has_read(self._wanted)
+
+    def has_read(self, outputs: Collection[str]) -> bool:
+        """Return whether all rows of these outputs that existed at the first poll have been returned."""
+        return bool(self._journals) and all(each.caught_up for each in self._journals if each.output in outputs)
 
     def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
         """Return the outputs that do not reach these ends, none while a long backlog is only partly read."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
@@ -26,12 +26,20 @@ _LOOK_SECONDS = 5.0  # for new topics and partitions, and whether the brokers st
 class KafkaSource:
     """Reader of topics from their beginning. A missing topic has no rows.
 
-    `topics` maps topics to outputs if their names are not PREFIX.output.
+    `late` outputs are not read before all others were. `topics` maps topics to outputs if their names are not
+    PREFIX.output.
     """
 
-    def __init__(self, address: KafkaAddress, wanted: Sequence[str], topics: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        address: KafkaAddress,
+        wanted: Sequence[str],
+        topics: Mapping[str, str] | None = None,
+        late: Collection[str] = (),
+    ) -> None:
         self._address = address
         self._wanted = tuple(wanted)
+        self._early = frozenset(wanted).difference(late)
         self._topics = topics or {output_topic(address, output): output for output in wanted}
         self._consumer: KafkaConsumer | None = None
         self._next_look = 0.0
@@ -50,8 +58,14 @@ class KafkaSource:
     @property
     def caught_up(self) -> bool:
         """Return whether all rows that existed at the first poll have been returned."""
+        return self.has_read(self._wanted)
+
+    def has_read(self, outputs: Collection[str]) -> bool:
+        """Return whether all rows of these outputs that existed at the first poll have been returned."""
         return self._connected_once and all(
-            self._positions.get(partition, 0) >= offset for partition, offset in self._live_from.items()
+            self._positions.get(partition, 0) >= offset
+            for partition, offset in self._live_from.items()
+            if self._topics[partition.topic] in outputs
         )
 
     def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:  # noqa: ARG002 (of journals)
@@ -104,7 +118,6 @@ class KafkaSource:
                 self._live_from[partition] = 0 if self._connected_once else ends[partition]
             # A compacted topic keeps its first offset. If the first offset moves, the topic has dropped current rows.
             self._dropped |= {partition for partition in found if begins[partition] > self._positions.get(partition, 0)}
-            consumer.assign(sorted(self._live_from))
         self._connected_once = True
         self._next_look = time.monotonic() + _LOOK_SECONDS
 
@@ -120,9 +133,14 @@ class KafkaSource:
         self._missing = tuple(self._topics[topic] for topic in missing)
 
     def _read(self, consumer: KafkaConsumer) -> list[Chunk]:
+        followed = set(self._live_from)
+        if not self.has_read(self._early):
+            followed = {each for each in followed if self._topics[each.topic] in self._early}
+        if followed != consumer.assignment():
+            consumer.assign(sorted(followed))  # which keeps the positions of those that it had
         # Ask for positions before the poll, because a failure after the poll would lose the polled rows.
-        self._positions = {
-            partition: consumer.position(partition, timeout_ms=_BOOTSTRAP_MS) or 0 for partition in self._live_from
+        self._positions |= {
+            partition: consumer.position(partition, timeout_ms=_BOOTSTRAP_MS) or 0 for partition in followed
         }
         chunks: list[Chunk] = []
         polled = consumer.poll(timeout_ms=_POLL_MS, max_records=_POLL_ROWS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +36,9 @@ class OutputsSource(Protocol):
     @property
     def caught_up(self) -> bool:
         """Return whether all rows that existed at the first poll have been returned."""
+
+    def has_read(self, outputs: Collection[str]) -> bool:
+        """Return whether all rows of these outputs that existed at the first poll have been returned."""
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -110,22 +110,23 @@ class Delivery:
     def _look(self) -> None:
         with self._looking:
             reading = self._reading.snapshot()
-            if any(each.caught_up for each in reading.by_source().values()):  # otherwise the rows are still of the past
+            # Otherwise the rows are still of the past.
+            if any(each.alerts_known for each in reading.by_source().values()):
                 now_ms, steady_ms = time.time_ns() // 1_000_000, time.monotonic_ns() // 1_000_000
                 active = self._collect(reading, now_ms, steady_ms)
-                self._registry.update(active, now_ms, steady_ms, knows_all=reading.caught_up)
+                self._registry.update(active, now_ms, steady_ms, knows_all=reading.alerts_known)
 
     def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
         stale_since_ms: dict[str, int] = {}
         for snapshot in self._memory.clusters():
-            if snapshot.is_replayed or not reading.of(snapshot.cluster).caught_up:
+            if snapshot.is_replayed or not reading.of(snapshot.cluster).alerts_known:
                 continue  # a replayed past, and its silence at the end, must not alert
             job = self._memory.job_of(snapshot.cluster)
             heard = self._hear(snapshot, now_ms, steady_ms)
             stale = steady_ms - heard.at_ms > self._stale_after_ms
             if stale:
                 stale_since_ms[snapshot.cluster] = self._stale_since_ms.get(snapshot.cluster, now_ms)
-            certain = snapshot.ready and reading.vouches_for(snapshot.cluster) and heard.is_fresh and not stale
+            certain = snapshot.ready and reading.vouches_for_alerts(snapshot.cluster) and heard.is_fresh and not stale
             yield of_outputs(snapshot, certain=certain)
             yield of_staleness(
                 snapshot,

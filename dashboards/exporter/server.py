@@ -32,7 +32,7 @@ from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.kept_rows.follower import Follower
 from dashboards.kept_rows.joined import JoinedCounts
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingSnapshot
+from dashboards.kept_rows.reading import ALERTING_OUTPUTS, FOLLOWED_OUTPUTS, ReadingSnapshot
 from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
@@ -92,8 +92,9 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
 def _followers(config: ServeConfig, memory: Memory, reading: JoinedCounts) -> list[Follower]:
     """Return a follower for each source. If sources are several, one that does not answer is retried for ever."""
     patience_seconds = config.connect_timeout_seconds if len(config.sources) == 1 else math.inf
+    late = set(FOLLOWED_OUTPUTS).difference(ALERTING_OUTPUTS)
     return [
-        Follower(open_outputs(source, FOLLOWED_OUTPUTS), memory, counts, patience_seconds, named)
+        Follower(open_outputs(source, FOLLOWED_OUTPUTS, late), memory, counts, patience_seconds, named)
         for source, (named, counts) in zip(config.sources, reading.parts.items(), strict=True)
     ]
 

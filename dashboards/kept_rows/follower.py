@@ -13,7 +13,7 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from dashboards.errors import ServeError
-from dashboards.kept_rows.reading import ReadingCounts
+from dashboards.kept_rows.reading import ALERTING_OUTPUTS, ReadingCounts
 from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
 from questions.memory import Memory
 
@@ -116,6 +116,8 @@ class Follower:
             self._take_chunk(chunk)
         self._reading.source_is(up=True)
         self._reading.lacks(self._source.missing, self._lacking())
+        if self._source.has_read(ALERTING_OUTPUTS):
+            self._reading.knows_alerts()
         if self._source.caught_up:
             self._reading.caught_up()
         if not chunks:

@@ -32,6 +32,11 @@ class JoinedSnapshot(ReadingSnapshot):
         part = self.of(cluster)
         return part is not self and part.vouches_for(cluster)
 
+    def vouches_for_alerts(self, cluster: str) -> bool:
+        """Return whether one job has the cluster, and its rows there that alerts need have been read."""
+        part = self.of(cluster)
+        return part is not self and part.vouches_for_alerts(cluster)
+
 
 class JoinedCounts(ReadingCounts):
     """The counts of several jobs' outputs. Count in its `parts`, which are by address."""
@@ -51,6 +56,7 @@ class JoinedCounts(ReadingCounts):
             missing=tuple(output for output in outputs if all(output in part.missing for part in each)),
             cut=(),
             caught_up=all(part.caught_up for part in each),
+            alerts_known=all(part.alerts_known for part in each),
             newer=frozenset().union(*(part.newer for part in each)),
             rows={key: count for part in each for key, count in part.rows.items()},
             bad_rows={output: sum(part.bad_rows[output] for part in each) for output in outputs},

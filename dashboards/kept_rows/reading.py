@@ -16,6 +16,9 @@ LAG_BUCKETS_SECONDS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, f
 # last, so that a heartbeat never overtakes its rows.
 FOLLOWED_OUTPUTS = ("job", "alerts", "metadata", "gauges")
 
+ALERTING_OUTPUTS = ("job", "alerts", "gauges")
+"""The outputs that the delivery of alerts needs, which have few rows."""
+
 # In these outputs all rows together make the state. In the other outputs the newest row is complete.
 _PICTURES = ("metadata", "alerts")
 
@@ -28,6 +31,7 @@ class ReadingSnapshot:
     missing: tuple[str, ...]  # outputs that do not exist
     cut: tuple[str, ...]  # outputs that lack rows that the job has written
     caught_up: bool  # every row from before the exporter's start has been read
+    alerts_known: bool  # this is so for the rows that alerts need
     newer: frozenset[str]  # clusters with rows that only a newer Kontrast can read
     rows: Mapping[tuple[str, str], int]  # by cluster and output
     bad_rows: Mapping[str, int]  # by output
@@ -59,7 +63,11 @@ class ReadingSnapshot:
 
     def vouches_for(self, cluster: str) -> bool:
         """Return whether all of the cluster's rows in the outputs have been read."""
-        return self.caught_up and cluster not in self.newer and not self.outputs_lacking_rows_of(cluster)
+        return self.caught_up and self.vouches_for_alerts(cluster)
+
+    def vouches_for_alerts(self, cluster: str) -> bool:
+        """Return whether the cluster's rows that alerts need have been read, and no output is known to lack rows."""
+        return self.alerts_known and cluster not in self.newer and not self.outputs_lacking_rows_of(cluster)
 
 
 class ReadingCounts:
@@ -71,6 +79,7 @@ class ReadingCounts:
         self._missing: tuple[str, ...] = ()
         self._cut: tuple[str, ...] = ()
         self._caught_up = False
+        self._alerts_known = False
         self._rows: Counter[tuple[str, str]] = Counter()
         self._bad_rows: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
         self._gaps: Counter[str] = Counter(dict.fromkeys(FOLLOWED_OUTPUTS, 0))
@@ -91,7 +100,12 @@ class ReadingCounts:
     def caught_up(self) -> None:
         """Note that every row from before the exporter's start has been read."""
         with self._lock:
-            self._caught_up = True
+            self._caught_up = self._alerts_known = True
+
+    def knows_alerts(self) -> None:
+        """Note that every row from before the exporter's start that alerts need has been read."""
+        with self._lock:
+            self._alerts_known = True
 
     def row(self, cluster: str, output: str) -> None:
         """Count a row."""
@@ -168,6 +182,7 @@ class ReadingCounts:
                 missing=self._missing,
                 cut=self._cut,
                 caught_up=self._caught_up,
+                alerts_known=self._alerts_known,
                 newer=frozenset(cluster for cluster, _ in self._newer),
                 rows=dict(self._rows),
                 bad_rows=dict(self._bad_rows),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from types import TracebackType
@@ -88,6 +88,9 @@ class _FirstOfReplicas:
     @property
     def caught_up(self) -> bool:
         return self._source.caught_up
+
+    def has_read(self, outputs: Collection[str]) -> bool:
+        return self._source.has_read(outputs)
 
     @property
     def missing(self) -> tuple[str, ...]:

@@ -401,6 +401,18 @@ def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
         eventually(lambda: delivery._registry.messages())
 
 
+def test_alerts_are_delivered_before_the_partitions_are_read(rows):
+    memory, reading = Memory(), ReadingCounts()
+    memory.apply(rows.gauges(time_ms=now_ms()))
+    memory.apply(rows.alert("BrokerDown/1"))
+    delivery = Delivery(AlertmanagerConfig(stale_after_seconds=NEVER_STALE), memory, reading)
+    assert delivery.active_alerts() == {}
+    reading.knows_alerts()
+    (message,) = delivery.active_alerts()["north"]
+    assert message.unknown() != message  # it is sent as certain
+    assert reading.why_unread("north") is not None  # the page waits for all rows
+
+
 def test_a_cluster_that_is_new_is_given_as_long_for_its_first_heartbeat_as_any(rows):
     memory, reading = Memory(), ReadingCounts()
     memory.add_cluster("north")

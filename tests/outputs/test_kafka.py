@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from kafka.record.default_records import DefaultRecordBatch
@@ -97,6 +98,27 @@ def test_of_what_one_poll_brings_heartbeats_come_last(shared_broker, own_name, r
 
     eventually(all_came)
     assert all(poll == sorted(poll, key=WANTED.index) for poll in polls)
+    topics.close()
+
+
+def test_late_outputs_are_read_once_all_rows_of_the_others_were(shared_broker, own_name, rows):
+    topics = Topics(shared_broker, own_name, *WANTED)
+    topics.produce(*(rows.partition("orders", number) for number in range(20)), rows.alert("a"), rows.gauges())
+    with closing(open_outputs(topics.address, WANTED, late=("metadata",))) as source:
+        came: list[str] = []
+        knew: list[str] = []
+
+        def all_came() -> bool:
+            came.extend(chunk.output for chunk in source.poll() for _ in chunk.lines)
+            knew.append(f"{source.has_read(('alerts', 'gauges'))} {source.caught_up}")
+            return source.caught_up
+
+        eventually(all_came)
+        assert came[:2] in (["alerts", "gauges"], ["gauges", "alerts"])
+        assert came[2:] == ["metadata"] * 20
+        assert list(dict.fromkeys(knew)) == ["False False", "True False", "True True"]
+        topics.produce(rows.partition("orders"), rows.alert("b"))  # now both are followed
+        assert {chunk.output for chunk in chunks(source, 2)} == {"alerts", "metadata"}
     topics.close()
 
 
