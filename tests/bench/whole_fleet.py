@@ -4,6 +4,9 @@ The ensemble of one more cluster is down at the start. At the end every partitio
 Spark derives from a read of its ZooKeeper. The table has memory, threads and CPU of each process while all clusters are
 idle, beside the memory that `kontrast size` prints. A row that differs, or a process that does not return, ends the run
 with an error.
+
+With `--image`, Kontrast runs in containers of that root with no network but loopback, and the job on a standing Spark
+cluster of the image's own.
 """
 
 from __future__ import annotations
@@ -11,11 +14,12 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import sys
 import tempfile
 import threading
 import time
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -35,12 +39,15 @@ from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
 from tests.bench.figures import machine
 from tests.bench.ingest import build
+from tests.deploy.image_container import STATE, Image
 from tests.processes import descendants, proportional_bytes
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 
 COMMANDS = ("watch", "stream", "serve")
 LATE = "late"
+WORKERS = 3  # of the standing Spark cluster, with a core each
+OWN_NETWORK = "KONTRAST_BENCH_HAS_LOOPBACK_ONLY"
 SECONDS_TO_BE_READY = 900.0
 ALIVE = re.compile(r'^kontrast_(ready|heartbeat_timestamp_seconds)\{kafka_cluster="([^"]+)"\} (\S+)$', re.MULTILINE)
 
@@ -52,6 +59,7 @@ class Fleet:
 
     def __init__(self, directory: Path, clusters: int, partitions: int, running: ExitStack) -> None:
         self.directory, self.partitions = directory, partitions
+        self.settings, self.state = directory / "settings", str(directory)
         self._running = running
         self._zookeeper = running.enter_context(ZooKeeper(directory / "zookeeper", heap_mb=512))
         self._late = ZooKeeper(directory / "late")
@@ -75,9 +83,10 @@ class Fleet:
         tables = [f'[clusters.{name}]\nzookeeper = "{address}"' for name, address in self.zookeepers.items()]
         tables.append(f'[clusters.{LATE}]\nzookeeper = "{self._late.connect_string}/{LATE}"')
         tables.append(f'[watch]\nto = "{stream}"\n[stream]\nfrom = "{stream}"\nto = "{outputs}"')
-        tables.append(f'checkpoint = "{self.directory}/checkpoint"\n[serve]\nfrom = "{outputs}"')
+        tables.append(f'checkpoint = "{self.state}/checkpoint"\n[serve]\nfrom = "{outputs}"')
         tables.append(f'listen = "{self._pages}"')
-        (self.directory / "kontrast.toml").write_text("\n".join(tables))
+        self.settings.mkdir(exist_ok=True)
+        (self.settings / "kontrast.toml").write_text("\n".join(tables))
 
     def _make(self, zookeeper: ZooKeeper, name: str) -> None:
         root = KazooClient(zookeeper.connect_string, timeout=60)
@@ -97,11 +106,18 @@ class Fleet:
 
     def start(self, name: str) -> None:
         """Start a command of Kontrast's."""
-        command, environment = own_command(name, "--config", str(self.directory / "kontrast.toml"))
+        command, environment = own_command(name, "--config", str(self.settings / "kontrast.toml"))
+        self.processes[name] = self._launch(name, command, environment)
+
+    def _launch(self, name: str, command: list[str], environment: Mapping[str, str] | None = None) -> ChildProcess:
         process = ChildProcess(f"kontrast {name}", command, self.directory / f"{name}.log", environment=environment)
         process.launch()
         self._running.callback(process.kill)
-        self.processes[name] = process
+        return process
+
+    def roots_of(self, name: str) -> list[int]:
+        """Return the processes that belong to a command with all their descendants."""
+        return [pid for pid in (self.processes[name].pid,) if pid is not None]
 
     def until_seen(self) -> float:
         """Wait for a present heartbeat of every ready cluster. Return the seconds."""
@@ -144,6 +160,52 @@ class Fleet:
         return found
 
 
+class FleetOfImage(Fleet):
+    """A fleet whose Kontrast runs in containers, and whose job runs on a Spark cluster of containers."""
+
+    def __init__(self, directory: Path, clusters: int, partitions: int, running: ExitStack, root: Path) -> None:
+        super().__init__(directory, clusters, partitions, running)
+        self.state = STATE
+        self._image = Image(root, directory / "state", self.settings)
+        packages = next(root.glob("opt/kontrast/.venv/lib/python*/site-packages/pyspark"))
+        self._spark_class = f"/{packages.relative_to(root)}/bin/spark-class"
+        self._master = f"spark://127.0.0.1:{free_port()}"
+        self._workers: list[ChildProcess] = []
+
+    def build(self) -> None:
+        """Make the fleet, and start the Spark cluster with its three workers."""
+        super().build()
+        port = self._master.rpartition(":")[2]
+        master = self._daemon("master.Master", "master", "--port", port)
+        options = ("--cores", "1", "--memory", "2g", self._master)
+        self._workers = [self._daemon("worker.Worker", f"worker-{number}", *options) for number in range(WORKERS)]
+        master.wait_until(
+            lambda: master.log.read_text(errors="replace").count("Registering worker") == WORKERS, timeout_seconds=120
+        )
+
+    def _daemon(self, kind: str, name: str, *options: str) -> ChildProcess:
+        own = {"SPARK_NO_DAEMONIZE": "1", "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_WORKER_DIR": "/tmp/work"}
+        words = (f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", "--webui-port", "0", *options)
+        return self._launch(name, self._image.execute(self._spark_class, *words, **own))
+
+    def roots_of(self, name: str) -> list[int]:
+        """Return the containers of a command. Executors of the job are below the workers."""
+        workers = [each.pid for each in self._workers if each.pid is not None] if name == "stream" else []
+        return [*super().roots_of(name), *workers]
+
+    def start(self, name: str) -> None:
+        """Start the container of a command."""
+        if name != "stream":
+            self.processes[name] = self._launch(name, self._image.run(name))
+            return
+        conf = ("spark.driver.host=127.0.0.1", "spark.executor.memory=1g", "spark.ui.enabled=false")
+        submitted = [word for each in conf for word in ("--conf", each)]
+        program = "/opt/kontrast/deploy/spark/kontrast-stream.py"
+        own = {"SPARK_DRIVER_BIND_ADDRESS": "127.0.0.1", "SPARK_LOCAL_IP": "127.0.0.1"}
+        command = self._image.run("driver", "--master", self._master, *submitted, program, **own)
+        self.processes[name] = self._launch(name, command)
+
+
 def _told(row: PartitionRow | None) -> tuple[object, ...]:
     return () if row is None else (row.state, row.leader, row.leader_epoch, row.isr, row.replicas, row.problem)
 
@@ -162,13 +224,12 @@ def idle(fleet: Fleet, seconds: float) -> Table:
     ):
         table.add_column(heading, justify="left" if heading == "process" else "right")
     size = Capacity(clusters=clusters, partitions=clusters * fleet.partitions, changes_per_second=1).memory_mb
-    pids = {name: process.pid for name, process in fleet.processes.items()}
-    before = {name: processor_seconds(pid) for name, pid in pids.items()}
+    roots = {name: fleet.roots_of(name) for name in fleet.processes}
+    before = {name: sum(map(processor_seconds, pids)) for name, pids in roots.items()}
     time.sleep(seconds)
-    for name, pid in pids.items():
-        assert pid is not None
-        used = (processor_seconds(pid) - before[name]) / seconds
-        family = [pid, *(each for each in descendants(pid))]
+    for name, pids in roots.items():
+        used = (sum(map(processor_seconds, pids)) - before[name]) / seconds
+        family = [each for pid in pids for each in (pid, *descendants(pid))]
         memory = sum(map(proportional_bytes, family)) / 1e6
         printed = sum(each for part, each in size.items() if part.startswith(name))
         cells = (f"{memory:.0f}", str(printed), str(sum(map(_threads, family))), f"{used * 100:.1f}")
@@ -189,9 +250,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--clusters", type=int, default=200, metavar="N")
     parser.add_argument("--partitions", type=int, default=500, metavar="N", help="of each cluster, a multiple of 10")
     parser.add_argument("--seconds", type=float, default=60.0, help="of the idle measurement")
+    parser.add_argument("--image", type=Path, metavar="ROOT", help="made by python -m tests.deploy.image_root")
     options = parser.parse_args(arguments)
+    if options.image is not None and OWN_NETWORK not in os.environ:
+        inside = 'ip link set lo up && exec "$@"'
+        command = [sys.executable, "-m", "tests.bench.whole_fleet", *(arguments or sys.argv[1:])]
+        os.environ[OWN_NETWORK] = "1"
+        os.execvp("unshare", ["unshare", "--net", "sh", "-c", inside, "sh", *command])
     with tempfile.TemporaryDirectory(prefix="fleet-") as directory, ExitStack() as running:
-        fleet = Fleet(Path(directory), options.clusters, options.partitions, running)
+        made = (Path(directory), options.clusters, options.partitions, running)
+        fleet = Fleet(*made) if options.image is None else FleetOfImage(*made, options.image)
         fleet.build()
         for name in COMMANDS:
             fleet.start(name)
