@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from py4j.java_gateway import JavaPackage
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.sql import SparkSession
 
@@ -199,13 +200,19 @@ class _Brokers:
 
 
 def _admin(java: _Java, address: KafkaAddress, timeout_ms: int) -> _Java:
-    """Return a client of Kafka's that asks brokers about topics."""
+    """Return a client of Kafka's that asks brokers about topics. Raise StreamError if Spark was given no connector."""
+    admin = java.org.apache.kafka.clients.admin.Admin
+    if isinstance(admin, JavaPackage):  # py4j's word for a class that is not there
+        raise StreamError(
+            "Spark has no connector of Kafka. Give spark-submit --jars with the files of dist/jars.txt, or --packages, "
+            "as docs/how-to/deploy.md says"
+        )
     settings = java.java.util.Properties()
     for name, value in java_options(address).items():
         settings.put(name, value)
     settings.put("default.api.timeout.ms", str(timeout_ms))
     settings.put("request.timeout.ms", str(timeout_ms))
-    return java.org.apache.kafka.clients.admin.Admin.create(settings)
+    return admin.create(settings)
 
 
 def _address(node: _Java) -> str:

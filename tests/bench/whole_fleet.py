@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
+import yaml
 from kazoo.client import KazooClient
 from rich.console import Console
 from rich.table import Table
@@ -47,6 +48,7 @@ from transport.address import KafkaAddress
 COMMANDS = ("watch", "stream", "serve")
 LATE = "late"
 WORKERS = 3  # of the standing Spark cluster, with a core each
+CHART_VALUES = Path(__file__).parents[2] / "deploy" / "helm" / "kontrast" / "values.yaml"
 OWN_NETWORK = "KONTRAST_BENCH_HAS_LOOPBACK_ONLY"
 SECONDS_TO_BE_READY = 900.0
 ALIVE = re.compile(r'^kontrast_(ready|heartbeat_timestamp_seconds)\{kafka_cluster="([^"]+)"\} (\S+)$', re.MULTILINE)
@@ -198,8 +200,15 @@ class FleetOfImage(Fleet):
         if name != "stream":
             self.processes[name] = self._launch(name, self._image.run(name))
             return
-        conf = ("spark.driver.host=127.0.0.1", "spark.executor.memory=1g", "spark.ui.enabled=false")
-        submitted = [word for each in conf for word in ("--conf", each)]
+        own_conf = {
+            "spark.driver.host": "127.0.0.1",
+            "spark.executor.memory": "1g",
+            "spark.ui.enabled": "false",
+            # These containers have one address, from which Spark concludes that they have one disk.
+            "spark.shuffle.readHostLocalDisk": "false",
+        }
+        conf = {**yaml.safe_load(CHART_VALUES.read_text())["sparkApplication"]["sparkConf"], **own_conf}
+        submitted = [word for name, value in conf.items() for word in ("--conf", f"{name}={value}")]
         program = "/opt/kontrast/deploy/spark/kontrast-stream.py"
         own = {"SPARK_DRIVER_BIND_ADDRESS": "127.0.0.1", "SPARK_LOCAL_IP": "127.0.0.1"}
         command = self._image.run("driver", "--master", self._master, *submitted, program, **own)

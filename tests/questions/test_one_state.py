@@ -196,6 +196,9 @@ def assert_alike(each: Faces) -> None:
     for card in shown["incidents"]:
         kept = {f"{sentence}." for alert in card["alerts"] if (sentence := kept_up(alert["cause"]))}
         assert kept == ({card["keep_up"]} if card["keep_up"] else set())
+    for news in shown["news"]:
+        clause = news["says"].removeprefix("PartitionsOffline opened: ")
+        assert clause == news["says"] or re.match(r"[\d,]+ partitions? offline", clause), clause
     # The command and its probe
     said = terminal(each.picture)
     assert said[0].startswith(f"{each.name}: {state.words}")

@@ -6,12 +6,14 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from cli.running import ExitCode
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.standalone_cluster import SparkCluster, Submitted, environment
 from tests.waiting import eventually
@@ -87,6 +89,17 @@ def test_clusters_share_the_cores_of_the_executors_and_not_of_the_driver(master,
     ended = submit(master, *options, conf=("spark.cores.max=2",)).wait(_DEADLINE_SECONDS)
     assert ended == 0, (tmp_path / "submit.log").read_text(errors="replace")[-4000:]
     assert json.loads((streams.checkpoint / "kontrast.json").read_text())["shuffle partitions"] == 2
+
+
+@pytest.mark.nightly
+def test_a_submission_without_the_connector_of_kafka_is_told_how_to_give_it(master, submit, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as kafka:
+        address = f"kafka://127.0.0.1:{kafka.getsockname()[1]}"
+        ended = submit(master, "--from", f"{address}/changes", "--to", f"{address}/out").wait(_DEADLINE_SECONDS)
+    said = (tmp_path / "submit.log").read_text(errors="replace")
+    assert ended == ExitCode.UNAVAILABLE, said[-4000:]
+    assert "Spark has no connector of Kafka. Give spark-submit --jars" in said
+    assert "Traceback" not in said
 
 
 def _batches(directory: Path) -> set[int]:
