@@ -10,7 +10,8 @@ from contextlib import contextmanager
 import pytest
 
 SCRIPT = """
-import ctypes, sys, threading, time
+import ctypes, resource, sys, threading, time
+import cli.running
 from cli.printing import standard_error
 from cli.running import run_until_stopped
 from ingest.errors import IngestError
@@ -40,6 +41,17 @@ def allocates(stop):
     held.wait()
     kept = [bytes(n) for n in range(1_000, 9_000)]
     held.wait()
+
+def resident_bytes():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+
+def renders(stop):
+    pages = [bytes(2_000) for _ in range(50_000)]
+    del pages[1::2], pages[1::2], pages[1::2]  # what is left keeps glibc from returning the rest by itself
+    before, until = resident_bytes(), time.monotonic() + 30
+    while resident_bytes() > before / 2 and time.monotonic() < until:
+        time.sleep(0.05)
+    print("returned" if resident_bytes() <= before / 2 else "kept", flush=True)
 
 def heaps(stop):
     libc = ctypes.CDLL(None)
@@ -165,3 +177,10 @@ def test_threads_of_parts_share_heaps():
     with running(*(f"allocates{n}" for n in range(8)), script=script) as process:
         counted, _ = process.communicate(timeout=60)
     assert 1 <= counted.count("<heap nr=") <= 2
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc returns memory when told to")
+def test_free_memory_goes_back_to_the_system_while_a_part_runs():
+    often = SCRIPT.replace("names = sys.argv", "cli.running._RETURN_EVERY_SECONDS = 1.0\nnames = sys.argv", 1)
+    with running("renders", script=often) as process:
+        assert process.communicate(timeout=60)[0] == "returned\n"

@@ -167,6 +167,15 @@ STORIES: Final = {
 }
 
 
+def assert_says_what_its_alerts_say(shown: Mapping[str, Any]) -> None:
+    for card in shown["incidents"]:
+        kept = {f"{sentence}." for alert in card["alerts"] if (sentence := kept_up(alert["cause"]))}
+        assert kept == ({card["keep_up"]} if card["keep_up"] else set())
+    for news in shown["news"]:
+        clause = news["says"].removeprefix("PartitionsOffline opened: ")
+        assert clause == news["says"] or re.match(r"[\d,]+ partitions? offline", clause), clause
+
+
 def assert_alike(each: Faces) -> None:
     health = check(each.picture)
     state = health.state
@@ -193,12 +202,7 @@ def assert_alike(each: Faces) -> None:
     if state.first_step:
         step = page.partition('<span class="label">Next step</span>')[2].partition("</strong>")[0]
         assert html.unescape(re.sub(r"<[^>]+>", "", step)) == state.first_step.replace("`", "")
-    for card in shown["incidents"]:
-        kept = {f"{sentence}." for alert in card["alerts"] if (sentence := kept_up(alert["cause"]))}
-        assert kept == ({card["keep_up"]} if card["keep_up"] else set())
-    for news in shown["news"]:
-        clause = news["says"].removeprefix("PartitionsOffline opened: ")
-        assert clause == news["says"] or re.match(r"[\d,]+ partitions? offline", clause), clause
+    assert_says_what_its_alerts_say(shown)
     # The command and its probe
     said = terminal(each.picture)
     assert said[0].startswith(f"{each.name}: {state.words}")
