@@ -82,8 +82,7 @@ def run_until_stopped(
     the service is ready. The first SIGINT or SIGTERM asks every part to finish. The second, or a timeout, ends this
     process and its children. Call this from the main thread, so that no library of a part takes the signals over.
     """
-    # A signal handler may call SimpleQueue.put, but not Event.set, because the interrupted thread can hold the event's
-    # lock.
+    # A signal handler may put, but not set an Event, because the interrupted thread can hold the event's lock.
     happened: _Happened = queue.SimpleQueue()
     codes: dict[str, int | None] = {}
     stopped_by, end_at = 0, math.inf
