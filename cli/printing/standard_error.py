@@ -6,6 +6,7 @@ Answers go to standard output, by `standard_output`.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection
 from datetime import datetime, timezone
 from typing import Final
@@ -51,6 +52,14 @@ def configure(level: str = "info", *, as_json: bool = False, libraries: Collecti
         for name in names:
             quiet = logging.INFO if level == "debug" else least
             logging.getLogger(name).setLevel(logging.DEBUG if library in libraries else quiet)
+    root.removeFilter(_is_not_of_py4j)
+    if "py4j" not in libraries:
+        root.addFilter(_is_not_of_py4j)
+
+
+def _is_not_of_py4j(record: logging.LogRecord) -> bool:
+    """Return whether a record of the root logger is of somebody else than py4j, which logs a lost connection there."""
+    return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
 def pass_on(line: str) -> None:

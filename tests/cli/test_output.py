@@ -10,6 +10,8 @@ from urllib.parse import quote
 
 import httpx
 import pytest
+from py4j.java_gateway import GatewayClient
+from py4j.protocol import Py4JNetworkError
 
 from cli.printing import standard_error
 from transport.secret import read_secret
@@ -126,3 +128,19 @@ def test_libraries_log_their_details_only_if_they_are_named(log):
     assert own.endswith("details of kontrast.ingest")
     named = log(say, level="debug", libraries=("kafka", "kazoo"))
     assert [line.split()[-1] for line in named] == ["kontrast.ingest", "kafka.conn", "kontrast.ingest.kazoo"]
+
+
+class LostConnection:
+    def send_command(self, _: str) -> str:
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    def close(self, _: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize("libraries", [(), ("py4j",)])
+def test_a_lost_java_is_a_stack_only_for_who_named_py4j_which_logs_it_to_the_root(log, monkeypatch, libraries):
+    monkeypatch.setattr(GatewayClient, "_get_connection", lambda _: LostConnection())
+    monkeypatch.setattr(GatewayClient, "_should_retry", lambda *_, **__: False)
+    said = log(lambda: GatewayClient.send_command(GatewayClient.__new__(GatewayClient), "c"), libraries=libraries)
+    assert bool(said) is bool(libraries)
