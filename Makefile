@@ -91,6 +91,10 @@ check-deploy: validators ## Every validator of deploy/, built by Go once (LONG=1
 ifdef LONG
 	.venv/bin/python -m pytest -m deploy $(VALIDATED:%=--ignore=%)
 	.venv/bin/python -m tests.bench.whole_fleet --clusters 5 --partitions 50 --seconds 10
+	@if [ "$$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then \
+		rm -rf build/image && .venv/bin/python -m tests.deploy.image_root build/image && \
+		.venv/bin/python -m tests.bench.whole_fleet --clusters 5 --partitions 50 --seconds 10 --image build/image/image; \
+	else echo "the image was not built, because that needs root and debootstrap"; fi
 endif
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
