@@ -51,7 +51,7 @@ _SECTIONS: Final = {
             "replay": "Derive the controller's actions from the files of a ZooKeeper server.",
             "migration": "Check a cluster before and during its migration to KRaft.",
         },
-        questions=tuple(name.replace("_", "-") for name in everywhere.names()),
+        questions=tuple(everywhere.names()),
     ),
     "Operate": Section(
         "cli.commands.operate",

@@ -36,7 +36,7 @@ Exit codes:
 
 def plain_command(name: str) -> click.Command:
     """Return the command of the plain question of this name."""
-    question = everywhere.question(name.replace("-", "_"))
+    question = everywhere.question(name)
     examples = "\n".join(f"  kontrast {name} {arguments}" for arguments in question.examples)
     epilog = _EPILOG.format(examples=examples, good=question.good, bad=question.bad)
 

@@ -54,7 +54,7 @@ TOOLS: Final[Mapping[str, type[Question]]] = {
     "whatif_rolling": WhatIfRolling,
     "restartable": MayRestart,
     "report": ShowReport,
-    **{name: everywhere.question(name) for name in everywhere.names()},
+    **{name.replace("-", "_"): everywhere.question(name) for name in everywhere.names()},
 }
 
 

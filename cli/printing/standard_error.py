@@ -58,7 +58,7 @@ def configure(level: str = "info", *, as_json: bool = False, libraries: Collecti
 
 
 def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    """Return whether a record of the root logger is of somebody else than py4j, which logs a lost connection there."""
+    """Return whether py4j did not log the record, because it logs a lost connection by the root logger."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 

@@ -27,11 +27,6 @@ class JoinedSnapshot(ReadingSnapshot):
         part = self.of(cluster)
         return () if part is self else part.outputs_lacking_rows_of(cluster)
 
-    def vouches_for(self, cluster: str) -> bool:
-        """Return whether one job has the cluster, and all its rows there have been read."""
-        part = self.of(cluster)
-        return part is not self and part.vouches_for(cluster)
-
     def vouches_for_alerts(self, cluster: str) -> bool:
         """Return whether one job has the cluster, and its rows there that alerts need have been read."""
         part = self.of(cluster)

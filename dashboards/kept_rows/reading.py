@@ -63,7 +63,7 @@ class ReadingSnapshot:
 
     def vouches_for(self, cluster: str) -> bool:
         """Return whether all of the cluster's rows in the outputs have been read."""
-        return self.caught_up and self.vouches_for_alerts(cluster)
+        return self.of(cluster).caught_up and self.vouches_for_alerts(cluster)
 
     def vouches_for_alerts(self, cluster: str) -> bool:
         """Return whether the cluster's rows that alerts need have been read, and no output is known to lack rows."""

@@ -68,9 +68,7 @@ RELEASE_LEASE: Final = PagePath(
 )
 SEARCH: Final = PagePath(f"{_CLUSTER}/search", Search, "search.html")
 SEARCH_ALL: Final = PagePath("/search", SearchAll, "search.html", refuses=(), operation="searchAll")
-EVERYWHERE: Final = tuple(
-    PagePath(f"{_CLUSTER}/{name.replace('_', '-')}", everywhere.question(name)) for name in everywhere.names()
-)
+EVERYWHERE: Final = tuple(PagePath(f"{_CLUSTER}/{name}", everywhere.question(name)) for name in everywhere.names())
 PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKERS, BROKER, CONTROLLER, TIMELINE),
     *(CONSEQUENCES, RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL, *EVERYWHERE),

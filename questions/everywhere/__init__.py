@@ -1,6 +1,6 @@
 """Questions that need no line elsewhere: each module is a command, a path of the page's interface, and a tool.
 
-A module has the name of its command and one `PlainQuestion`, named `QUESTION`.
+A module has the name of its command, with _ for each -, and one `PlainQuestion`, named `QUESTION`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def names() -> Iterator[str]:
-    """Yield the names of all plain questions, without importing them."""
-    yield from (module.name for module in pkgutil.iter_modules(__path__))
+    """Yield the names of all plain questions as a command has them, without importing them."""
+    yield from (module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
 
 
 def question(name: str) -> type[PlainQuestion]:
     """Import the question of this name."""
-    found: type[PlainQuestion] = importlib.import_module(f"{__name__}.{name}").QUESTION
+    found: type[PlainQuestion] = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").QUESTION
     return found

@@ -62,9 +62,8 @@ class LintFindings(PlainAnswer, frozen=True):
     def gap(self) -> str:
         """Return the checks whose znodes the source lacks."""
         names = ", ".join(finding.check for finding in self.findings if finding.count is None)
-        return f"not checked, because the outputs lack the znodes: {names} (give --zookeeper or --zk-data)" * bool(
-            names
-        )
+        why = f"not checked, because the outputs lack the znodes: {names} (give --zookeeper or --zk-data)"
+        return why if names else ""
 
     def said(self) -> Said:
         """Yield the findings whose count is known."""

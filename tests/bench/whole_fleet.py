@@ -117,9 +117,9 @@ class Fleet:
         self._running.callback(process.kill)
         return process
 
-    def roots_of(self, name: str) -> list[int]:
+    def roots_of(self, name: str) -> list[ChildProcess]:
         """Return the processes that belong to a command with all their descendants."""
-        return [pid for pid in (self.processes[name].pid,) if pid is not None]
+        return [self.processes[name]]
 
     def until_seen(self) -> float:
         """Wait for a present heartbeat of every ready cluster. Return the seconds."""
@@ -190,10 +190,9 @@ class FleetOfImage(Fleet):
         words = (f"org.apache.spark.deploy.{kind}", "--host", "127.0.0.1", "--webui-port", "0", *options)
         return self._launch(name, self._image.execute(self._spark_class, *words, **own))
 
-    def roots_of(self, name: str) -> list[int]:
+    def roots_of(self, name: str) -> list[ChildProcess]:
         """Return the containers of a command. Executors of the job are below the workers."""
-        workers = [each.pid for each in self._workers if each.pid is not None] if name == "stream" else []
-        return [*super().roots_of(name), *workers]
+        return [*super().roots_of(name), *(self._workers if name == "stream" else ())]
 
     def start(self, name: str) -> None:
         """Start the container of a command."""
@@ -233,7 +232,7 @@ def idle(fleet: Fleet, seconds: float) -> Table:
     ):
         table.add_column(heading, justify="left" if heading == "process" else "right")
     size = Capacity(clusters=clusters, partitions=clusters * fleet.partitions, changes_per_second=1).memory_mb
-    roots = {name: fleet.roots_of(name) for name in fleet.processes}
+    roots = {name: [each.pid for each in fleet.roots_of(name) if each.pid is not None] for name in fleet.processes}
     before = {name: sum(map(processor_seconds, pids)) for name, pids in roots.items()}
     time.sleep(seconds)
     for name, pids in roots.items():
