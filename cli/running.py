@@ -22,6 +22,7 @@ from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from streaming.errors import StalledError, StreamError
 from streaming.processes import descendants, kill
+from streaming.python_memory import return_free_memory
 from streaming.scratch import NoScratchError
 
 Part = Callable[[threading.Event], int | None]  # runs until its end or the event, and returns an exit code, None for OK
@@ -36,9 +37,6 @@ _WAKE_EVERY_SECONDS = 0.2
 # threads with each session, so within half an hour of a soak test, free memory in its heaps grew from 4 to 14 MB.
 _MOST_HEAPS = 2
 _M_ARENA_MAX = -8  # malloc.h
-# Of 273 MB of a `serve` that had rendered pages for an hour, 143 MB were free. To return free memory takes 13 ms of one
-# heap with 64 MB in use and 62 ms with 413 MB, and 0.4 ms for each MB that it returns.
-_RETURN_EVERY_SECONDS = 60.0
 
 
 class ExitCode(IntEnum):
@@ -87,7 +85,7 @@ def run_until_stopped(
     codes: dict[str, int | None] = {}
     stopped_by, end_at = 0, math.inf
     stops = {name: StopRequest() for name in {**parts, **beside}}
-    service, heaps = Service(ready, stops), _Heaps()
+    service = Service(ready, stops)
     with _signals_put_into(happened):
         _start({**parts, **beside}, stops, happened)
         while len(codes) < len(stops):
@@ -98,7 +96,7 @@ def run_until_stopped(
             try:
                 event = happened.get(timeout=_WAKE_EVERY_SECONDS)
             except queue.Empty:
-                heaps.look()
+                return_free_memory()
                 continue
             if isinstance(event, _Stop):
                 standard_error.say(f"stopping on {signal.Signals(event).name}, a second one ends at once")
@@ -117,6 +115,7 @@ def _worst(codes: Collection[int | None]) -> int:
 
 
 def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened: _Happened) -> None:
+    _share_few_heaps()
     for name, part in parts.items():
         label = f"{name}: " if len(parts) > 1 else ""
         threading.Thread(target=_run, args=(name, label, part, stops[name], happened), name=name, daemon=True).start()
@@ -140,22 +139,11 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
         happened.put(_Ended(name, code))
 
 
-class _Heaps:
-    """The heaps of the C library. The threads that start from now on share few of them, if it is glibc."""
-
-    def __init__(self) -> None:
-        library = ctypes.CDLL(None)
-        self._is_glibc = hasattr(library, "mallopt") and hasattr(library, "malloc_trim")
-        self._library = library
-        self._return_at = time.monotonic() + _RETURN_EVERY_SECONDS
-        if self._is_glibc:
-            library.mallopt(_M_ARENA_MAX, _MOST_HEAPS)
-
-    def look(self) -> None:
-        """Return free memory to the system at intervals."""
-        if self._is_glibc and time.monotonic() >= self._return_at:
-            self._library.malloc_trim(0)
-            self._return_at = time.monotonic() + _RETURN_EVERY_SECONDS
+def _share_few_heaps() -> None:
+    """Let the threads that start from now on share few heaps of the C library, if it is glibc."""
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):
+        library.mallopt(_M_ARENA_MAX, _MOST_HEAPS)
 
 
 def _code_of(signal_number: int) -> int:

@@ -1,4 +1,4 @@
-"""Time and memory of Python's processes while they take in a complete read."""
+"""Time and memory of Python's processes, most of all while they take in a complete read."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import gc
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -13,7 +14,11 @@ from types import ModuleType
 from typing import Final
 
 _MANY: Final = 10_000
+# Of 273 MB of a `serve` that had rendered pages for an hour, 143 MB were free. To return free memory takes 13 ms of one
+# heap with 64 MB in use and 62 ms with 413 MB, and 0.4 ms for each MB that it returns.
+_RETURN_EVERY_SECONDS: Final = 60.0
 _C: Final = ctypes.CDLL(None)
+_returned_at = time.monotonic()
 
 
 @contextlib.contextmanager
@@ -26,10 +31,13 @@ def without_collector() -> Iterator[None]:
         gc.enable()
 
 
-def return_free_memory(objects: int) -> None:
-    """Return the free memory of so many objects to the system, if they are many. Otherwise glibc keeps it."""
-    if objects >= _MANY and hasattr(_C, "malloc_trim"):
+def return_free_memory(objects: int = 0) -> None:
+    """Return free memory to the system, which glibc keeps: once a minute, and at once that of many objects."""
+    global _returned_at  # noqa: PLW0603 (a process has one C library)
+    now = time.monotonic()
+    if (objects >= _MANY or now >= _returned_at + _RETURN_EVERY_SECONDS) and hasattr(_C, "malloc_trim"):
         _C.malloc_trim(0)
+        _returned_at = now
 
 
 def leave_pandas_out() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 SCRIPT = """
 import ctypes, resource, sys, threading, time
-import cli.running
+import streaming.python_memory
 from cli.printing import standard_error
 from cli.running import run_until_stopped
 from ingest.errors import IngestError
@@ -181,6 +181,7 @@ def test_threads_of_parts_share_heaps():
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="only glibc returns memory when told to")
 def test_free_memory_goes_back_to_the_system_while_a_part_runs():
-    often = SCRIPT.replace("names = sys.argv", "cli.running._RETURN_EVERY_SECONDS = 1.0\nnames = sys.argv", 1)
+    interval = "streaming.python_memory._RETURN_EVERY_SECONDS = 1.0"
+    often = SCRIPT.replace("names = sys.argv", f"{interval}\nnames = sys.argv", 1)
     with running("renders", script=often) as process:
         assert process.communicate(timeout=60)[0] == "returned\n"
