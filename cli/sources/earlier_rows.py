@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass
 
 from cli.followed_outputs import Where, chunks_until_now
 from cli.running import StoppedError
 from cli.sources.source import moment_named
-from controller.contract.metadata_rows import BeginningRow, ControllerRow, MetadataRow, PartitionRow
-from controller.contract.newest_rows import NewestRows
+from controller.contract.metadata_rows import BeginningRow, MetadataRow, PartitionRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from controller.contract.row import Row
 from ingest.files.data_directory import Until
@@ -21,41 +21,64 @@ from wording.times import exact_moment
 
 
 @dataclass(slots=True)
+class _Span:
+    """The rows of one cluster that were read."""
+
+    known_from: Row  # rows before this one are missing
+    read: Row  # the newest one
+    newest: Row | None = None  # the newest one up to the moment
+
+
 class EarlierRows:
-    """The rows of one cluster that were true at the moment `until`."""
+    """The output `metadata` as it was at the moment `until`."""
 
-    cluster: str
-    until: Until
-    is_readable: bool = True  # False if a newer Kontrast wrote rows
-    _standing: NewestRows[str, MetadataRow] = field(default_factory=NewestRows)
-    _newest: Row | None = None  # the newest row up to the moment
-    _read: Row | None = None  # the newest row that was read, even after the moment
-    _known_from: Row | None = None  # rows before this one are missing
+    def __init__(self, until: Until) -> None:
+        self._until = until
+        self._memory = Memory(past_rows=1)
+        self._spans: dict[str, _Span] = {}
+        self._newer: set[str] = set()  # clusters with rows of a newer Kontrast
 
-    def take(self, row: Row) -> None:
-        """Take the next row of the output."""
-        self._read = row
-        self._known_from = self._known_from or row
-        if isinstance(row, MetadataRow) and not self.until.is_passed(row.zxid, row.time_ms):
-            is_news = self._standing.apply(row.subject_key(), row, removes=row.ends_subject)
-            self._newest = row if is_news else self._newest
+    @property
+    def clusters(self) -> Collection[str]:
+        """Return the names of all clusters, even of those that are unknown at the moment."""
+        return self._spans.keys() | self._newer
+
+    def take(self, line: bytes) -> None:
+        """Take the next line of the output."""
+        try:
+            row = decode_row(line)
+        except NewerRowError as error:
+            if error.cluster is not None:
+                self._newer.add(error.cluster)
+            return
+        except BadRowError:
+            return
+        if isinstance(row, BeginningRow):  # it makes all earlier rows void
+            self._memory.forget(row.output, row.cluster)
+            self._spans.pop(row.cluster, None)
+            self._newer.discard(row.cluster)
+        elif isinstance(row, MetadataRow):
+            span = self._spans.setdefault(row.cluster, _Span(row, row))
+            span.read = row
+            if not self._until.is_passed(row.zxid, row.time_ms) and self._memory.apply(row):
+                span.newest = row
 
     def lacks_rows(self) -> None:
         """Note that some rows before the one that was read last are missing."""
-        self._known_from = self._read
+        for span in self._spans.values():
+            span.known_from = span.read
 
-    def side(self, address: Address) -> Side:
+    def side(self, cluster: str, address: Address) -> Side:
         """Return the cluster as one side of a comparison. Raise NotFoundError if its state at the moment is unknown."""
-        if not self.is_readable:
-            raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {self.cluster}. Upgrade this one")
-        first = self._known_from
-        if first is not None and self.until.is_passed(first.zxid, first.time_ms):
-            begins = moment_named(first.zxid, first.time_ms)
-            raise NotFoundError(f"what {address} keeps of cluster {self.cluster} begins after that moment, at {begins}")
-        standing = tuple(self._standing.rows.values())
-        if self._newest is None or not any(isinstance(row, ControllerRow) for row in standing):
-            raise NotFoundError(f"{address} has no complete read of cluster {self.cluster} before that moment")
-        return Side(moment_named(self._newest.zxid, self._newest.time_ms), dict(of_rows(standing)))
+        if cluster in self._newer:
+            raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {cluster}. Upgrade this one")
+        span, found = self._spans[cluster], self._memory.cluster(cluster, topics=None)
+        if self._until.is_passed(span.known_from.zxid, span.known_from.time_ms):
+            begins = moment_named(span.known_from.zxid, span.known_from.time_ms)
+            raise NotFoundError(f"what {address} keeps of cluster {cluster} begins after that moment, at {begins}")
+        if span.newest is None or found is None or found.controller is None:
+            raise NotFoundError(f"{address} has no complete read of cluster {cluster} before that moment")
+        return Side(moment_named(span.newest.zxid, span.newest.time_ms), dict(of_rows(found.metadata)))
 
 
 def moment_in(memory: Memory, cluster: str, until: Until | None, address: Address) -> int | None:
@@ -76,32 +99,16 @@ def moment_in(memory: Memory, cluster: str, until: Until | None, address: Addres
     return until.time_ms
 
 
-def earlier_rows(where: Where, until: Until, stop: threading.Event) -> dict[str, EarlierRows]:
+def earlier_rows(where: Where, until: Until, stop: threading.Event) -> EarlierRows:
     """Return the rows of each cluster at the moment. Raise StoppedError or ServeError."""
-    found: dict[str, EarlierRows] = {}
+    rows = EarlierRows(until)
     for chunk in chunks_until_now(where, PartitionRow.output, stop):
         if chunk.begins_anew:
-            found.clear()
+            rows = EarlierRows(until)
         for line in chunk.lines:
-            _take_line(found, line, until)
+            rows.take(line)
         if chunk.thinned or chunk.after_gap:
-            for rows in found.values():
-                rows.lacks_rows()
+            rows.lacks_rows()
     if stop.is_set():
         raise StoppedError
-    return found
-
-
-def _take_line(found: dict[str, EarlierRows], line: bytes, until: Until) -> None:
-    try:
-        row = decode_row(line)
-    except NewerRowError as error:
-        if error.cluster is not None:
-            found.setdefault(error.cluster, EarlierRows(error.cluster, until)).is_readable = False
-        return
-    except BadRowError:
-        return
-    if isinstance(row, BeginningRow):  # it makes all earlier rows void
-        found.pop(row.cluster, None)
-    elif isinstance(row, Row):
-        found.setdefault(row.cluster, EarlierRows(row.cluster, until)).take(row)
+    return rows

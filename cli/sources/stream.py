@@ -58,7 +58,7 @@ class StreamSource:
         beginnings = self._beginnings(moment, stop)
         if not beginnings:
             rows = earlier_rows(self.where, moment, stop)
-            return rows[self._chosen(rows.keys())].side(self.where.address)
+            return rows.side(self._chosen(rows.clusters), self.where.address)
         from cli.sources.files import side_of
 
         return side_of(self._of_changes(beginnings, Scope(), moment, stop))
