@@ -15,11 +15,22 @@ _DAY_SECONDS: Final = 86_400
 
 # Megabytes of resident memory at rest, and for each 1,000 partitions. All parts were measured with 2,000 to 200,000
 # partitions, and the job also with random placement, up to 1,000,000 partitions and 1,000 changes a second.
-_MEMORY_MB: Final = {"watch": (25, 0.7), "stream, Python": (580, 3.1), "stream, Java": (670, 0.6), "serve": (60, 1.6)}
+_MEMORY_MB: Final = {"watch": (25, 0.7), "serve": (60, 1.6)}
+_JOB_MB: Final = {"stream, Python": (580, 3.1), "stream, Java": (670, 0.6)}
+# The job on a standing Spark cluster: the driver, each executor of one core with its share of the partitions, and each
+# daemon of a standalone cluster. `make bench-standing` and `make bench-fleet` with an image measured 30,000 to 400,000
+# partitions on one to three executors.
+_SPARK_CLUSTER_MB: Final = {
+    "driver, Python": (520, 0),
+    "driver, Java": (740, 0),
+    "executor, Python": (100, 3.1),
+    "executor, Java": (500, 0),
+    "master or worker": (210, 0),
+}
 # Megabytes for each further cluster, by `make bench-fleet`: its session with two threads, its tree and its tables.
 _WATCH_MB_A_CLUSTER: Final = 0.8
-_JAVA: Final = "stream, Java"
 _PARTS: Final = {"up": "", "watch": "watch", "stream": "stream", "serve": "serve"}  # how names of parts begin
+_PARTS_WITH_EXECUTORS: Final = {each: each for each in ("watch", "driver", "executor", "serve")}
 _JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
 _HEADROOM: Final = 1.25  # the limit in relation to the measurement
 _PEAK_MB: Final = 25  # a complete read needs so much beyond the measurement, as does the process of `up`
@@ -52,33 +63,39 @@ class Capacity:
     partitions: int
     changes_per_second: float
     days: float = 7.0  # time that the journals or topics keep
+    executors: int = 0  # of a standing Spark cluster, 0 for a job on one machine
 
     @property
     def cores(self) -> int:
         """Return the cores that the machine needs."""
-        return max(_LEAST_CORES, math.ceil(self.changes_per_second / _CHANGES_A_CORE))
+        return max(_LEAST_CORES, self.executors, math.ceil(self.changes_per_second / _CHANGES_A_CORE))
 
     @property
     def tasks(self) -> int:
         """Return how many clusters the job works on at once with these cores, for `shuffle_partitions` in [stream]."""
-        return min(self.cores, self.clusters)
+        return min(self.executors or self.cores, self.clusters)
 
     @property
     def memory_mb(self) -> dict[str, int]:
-        """Return the resident memory by part, as measured."""
+        """Return the resident memory by part, as measured. Each executor has the same."""
         thousands = self.partitions / 1_000
-        by_clusters = {"watch": (self.clusters - 1) * _WATCH_MB_A_CLUSTER}
+        share = thousands / self.tasks if self.executors else thousands
+        job = _SPARK_CLUSTER_MB if self.executors else _JOB_MB
+        watch, serve = (base + each * thousands for base, each in _MEMORY_MB.values())
         return {
-            part: round(base + each * thousands + by_clusters.get(part, 0)) for part, (base, each) in _MEMORY_MB.items()
+            "watch": round(watch + (self.clusters - 1) * _WATCH_MB_A_CLUSTER),
+            **{part: round(base + each * share) for part, (base, each) in job.items()},
+            "serve": round(serve),
         }
 
     @property
     def memory_limits_mb(self) -> dict[str, int]:
-        """Return the memory limit of each command, with a full Java heap. `up` runs all other commands."""
-        full = {**self.memory_mb, _JAVA: self.heap_mb + _JAVA_BESIDE_HEAP_MB}
+        """Return the memory limit of each command or pod, with full Java heaps. `up` runs all other commands."""
+        java_mb = self.heap_mb + _JAVA_BESIDE_HEAP_MB
+        full = {part: java_mb if part.endswith("Java") else size for part, size in self.memory_mb.items()}
         return {
             command: round(sum(size for part, size in full.items() if part.startswith(begins)) * _HEADROOM) + _PEAK_MB
-            for command, begins in _PARTS.items()
+            for command, begins in (_PARTS_WITH_EXECUTORS if self.executors else _PARTS).items()
         }
 
     @property

@@ -40,6 +40,31 @@ def test_the_memory_of_a_fleet_over_kafka_is_what_was_measured_or_more(clusters,
     assert serve <= memory_mb["serve"] <= 1.25 * serve
 
 
+# Megabytes by `make bench-standing`, with a master, and by `make bench-fleet` with an image, without: clusters,
+# partitions, executors, and the driver, executors and daemons together.
+SPARK_CLUSTERS = [
+    (200, 400_000, 1, 2, 2_768),
+    (200, 400_000, 2, 3, 3_830),
+    (200, 400_000, 3, 4, 4_714),
+    (60, 30_000, 3, 3, 3_576),
+    (200, 100_000, 3, 3, 3_458),
+]
+
+
+@pytest.mark.parametrize(("clusters", "partitions", "executors", "daemons", "measured"), SPARK_CLUSTERS)
+def test_the_memory_of_a_standing_spark_cluster_is_what_was_measured_or_more(
+    clusters, partitions, executors, daemons, measured
+):
+    size = Capacity(clusters=clusters, partitions=partitions, changes_per_second=1, executors=executors)
+    of = {part: sum(mb for name, mb in size.memory_mb.items() if name.startswith(part)) for part in PARTS_OF_SPARK}
+    assert measured <= of["driver"] + executors * of["executor"] + daemons * of["master"] <= 1.3 * measured
+    assert size.memory_limits_mb.keys() == {"watch", "driver", "executor", "serve"}
+    assert size.memory_limits_mb["executor"] > 1.25 * of["executor"]
+
+
+PARTS_OF_SPARK = ("driver", "executor", "master")
+
+
 @pytest.mark.parametrize(("partitions", "peak_mb"), [(20_000, 60), (200_000, 199)])
 def test_the_limit_of_watch_alone_is_above_its_peak_in_a_complete_read(partitions, peak_mb):
     capacity = Capacity(clusters=1, partitions=partitions, changes_per_second=1)
@@ -89,3 +114,11 @@ def test_it_is_printed_for_people_and_for_programs():
     printed = CliRunner().invoke(main, ["size", "--partitions", "20000", "--json"])
     assert json.loads(printed.stdout)["cores"] == 2
     assert CliRunner().invoke(main, ["size"]).exit_code == 2
+
+
+def test_a_spark_cluster_has_limits_of_pods_in_place_of_the_unit_of_the_job():
+    shown = CliRunner().invoke(main, ["size", "--partitions", "400000", "--clusters", "200", "--executors", "3"]).stdout
+    assert re.search(r"limit of executor +[\d,]+ MB +memoryLimit of the executor", shown)
+    assert "kontrast@stream" not in shown
+    assert "spark.{driver,executor}.memory=1024m" in shown
+    assert re.search(r"tasks of the job +3\b", shown)

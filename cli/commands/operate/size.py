@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import click
 
@@ -15,12 +15,15 @@ from wording.said import Table
 _EPILOG: Final = """\b
 Examples:
   kontrast size --clusters 20 --partitions 100000 --changes-per-second 50
+  kontrast size --clusters 200 --partitions 400000 --executors 3
 
 \b
 Exit codes:
   0  printed
   2  a flag is wrong
 """
+
+_SEVERAL: Final = ("executor", "master")  # how names of parts begin
 
 
 @click.command(epilog=_EPILOG)
@@ -44,14 +47,23 @@ Exit codes:
     metavar="N",
     help="How far back changes and outputs reach.",
 )
+@click.option(
+    "--executors",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Executors of a standing Spark cluster, with one core each. 0 is a job on one machine.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def size(clusters: int, partitions: int, changes_per_second: float, days: float, *, as_json: bool) -> int:
+def size(*, as_json: bool, **fleet: Any) -> int:  # noqa: ANN401 (Capacity's fields)
     """Print cores, memory, disk and topic settings for a fleet.
 
     The figures follow from measurements on one machine: the job with up to 1,000,000 partitions, `watch` and
-    `serve` with up to 200,000. Beyond that they are estimates.
+    `serve` with up to 200,000, and a Spark cluster of up to three executors with 400,000. Beyond that they are
+    estimates.
     """
-    capacity = Capacity(clusters=clusters, partitions=partitions, changes_per_second=changes_per_second, days=days)
+    capacity = Capacity(**fleet)
     print_answer([dict(_figures(capacity))], [Table(("need", "value", "where"), _rows(capacity))], as_json=as_json)
     return ExitCode.OK
 
@@ -69,13 +81,16 @@ def _figures(capacity: Capacity) -> Iterator[tuple[str, object]]:
 
 
 def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
-    yield "cores", str(capacity.cores), "of the machine"
+    yield "cores", str(capacity.cores), "of all executors" if capacity.executors else "of the machine"
     yield "tasks of the job", str(capacity.tasks), f"by itself, or shuffle_partitions = {capacity.tasks} in [stream]"
     for part, needed_mb in capacity.memory_mb.items():
-        yield f"memory of {part}", f"{needed_mb:,} MB", "resident"
+        yield f"memory of {part}", f"{needed_mb:,} MB", "resident, each" if part.startswith(_SEVERAL) else "resident"
     for command, limit_mb in capacity.memory_limits_mb.items():
-        yield f"limit of {command}", f"{limit_mb:,} MB", f"MemoryMax={limit_mb}M of kontrast@{command}"
-    yield "Java's heap", f"{capacity.heap_mb} MB", f'driver_memory = "{capacity.heap_mb}m" in [stream]'
+        is_pod = capacity.executors and command not in ("watch", "serve")
+        unit = f"memoryLimit of the {command}" if is_pod else f"MemoryMax={limit_mb}M of kontrast@{command}"
+        yield f"limit of {command}", f"{limit_mb:,} MB", unit
+    heap = "spark.{driver,executor}.memory={}m" if capacity.executors else 'driver_memory = "{}m" in [stream]'
+    yield "Java's heap", f"{capacity.heap_mb} MB", heap.replace("{}", str(capacity.heap_mb))
     yield "disk of changes", shown_bytes(capacity.changes_bytes), f"journal_retain_bytes = {capacity.retain_bytes}"
     yield "disk of outputs", shown_bytes(capacity.outputs_bytes), "journals, or topics of OUTPUTS.*"
     yield "disk of the checkpoint", shown_bytes(capacity.checkpoint_bytes), "checkpoint in [stream]"
