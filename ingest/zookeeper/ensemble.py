@@ -7,11 +7,12 @@ import re
 import socket
 import threading
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import datetime, timezone
-from typing import Final, NamedTuple
+from functools import lru_cache
+from typing import Final, NamedTuple, TypeVar, cast
 
 from controller.contract.forwarder_status import Ensemble, LeftSession, ZooKeeperServer
 from controller.contract.ids import BrokerId, Zxid
@@ -21,6 +22,7 @@ from ingest.zookeeper.four_letter_words import (
     NotServingError,
     RefusedError,
     Server,
+    Tls,
     UnansweredError,
     ask,
     ask_admin_server,
@@ -29,10 +31,16 @@ from ingest.zookeeper.four_letter_words import (
     read_mntr,
     read_srvr,
 )
+from ingest.zookeeper.restorable import tls_of
 
 _LOG = logging.getLogger("kontrast.ingest.ensemble")
 
+_Answer = TypeVar("_Answer")
+
 _MODES: Final = ("leader", "follower", "observer", "standalone")
+# `dump` has all sessions of the ensemble. With 31 clusters of one ensemble such answers took an eighth of the watcher's
+# processor time, and more with more clusters. These are two answers of eight servers.
+_SHARED_ANSWERS: Final = 16
 # Within this time a client whose server left has found another server.
 _CONFIRM_SECONDS: Final = 2.0
 # The rounds of all clusters of a process. A round of three servers takes some 10 ms, and a server that hangs 2 s, so
@@ -56,6 +64,7 @@ class EnsembleQuestions:
 
     def __init__(self, config: IngestConfig) -> None:
         self._config = config
+        self._tls = tuple(tls_of(config).items())
         self._named = named_servers(config.servers)
         self._configuration: bytes | None = None
         self._memories: dict[Server, _Memory] = {}
@@ -125,7 +134,7 @@ class EnsembleQuestions:
     def _ask_one(self, server: Server, memory: _Memory) -> tuple[ZooKeeperServer, Sessions]:
         started = time.monotonic()
         try:
-            values = read_srvr(ask("srvr", server, self._config))
+            values = read_srvr(ask("srvr", server, self._tls))
             if values.get("Mode") not in _MODES:
                 raise NotServingError(f"serves no writes (mode {values.get('Mode', 'unknown')[:40]})")
         except UnansweredError as error:
@@ -152,7 +161,7 @@ class EnsembleQuestions:
         """Return the values of `mntr`, from the AdminServer if the word is not allowed."""
         port = self._config.zookeeper_admin_port
         try:
-            return read_mntr(ask("mntr", server, self._config))
+            return self._shared(read_mntr, "mntr", server)
         except RefusedError:
             with suppress(UnansweredError):
                 if port is not None:
@@ -164,17 +173,32 @@ class EnsembleQuestions:
 
     def _sessions(self, server: Server, refused: list[str]) -> Sessions:
         try:
-            return read_dump(ask("dump", server, self._config))
+            return self._shared(read_dump, "dump", server)
         except RefusedError:
             refused.append("dump")
         except UnansweredError as error:
             _LOG.debug("%s %s", server, error)
         return _UNKNOWN
 
+    def _shared(self, read: Callable[[str], _Answer], word: str, server: Server) -> _Answer:
+        """Return the answer of this second, which all clusters of an ensemble have alike. Raise UnansweredError."""
+        return cast("_Answer", _answer_of(read, word, server, self._tls, int(time.monotonic())))
+
     def _note(self, server: Server, memory: _Memory, trouble: str) -> None:
         if trouble != memory.trouble:
             _LOG.warning("%s: %s %s", self._config.cluster, server, trouble or "serves again")
         memory.trouble = trouble
+
+
+@lru_cache(maxsize=_SHARED_ANSWERS)
+def _answer_of(
+    read: Callable[[str], object],
+    word: str,
+    server: Server,
+    tls: Tls,
+    second: int,  # noqa: ARG001 (part of the key)
+) -> object:
+    return read(ask(word, server, tls))
 
 
 def _described(  # noqa: PLR0913 (the answers of a server)

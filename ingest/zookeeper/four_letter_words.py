@@ -15,8 +15,6 @@ from kazoo.handlers.utils import create_tcp_connection
 
 from controller.contract.decoding import JsonDecoder
 from controller.contract.records import LATEST_MS
-from ingest.config import ZooKeeperConfig
-from ingest.zookeeper.restorable import tls_of
 
 TIMEOUT_SECONDS: Final = 2.0
 # `mntr` has 19 kB, `dump` some 100 bytes for each session and connection.
@@ -24,6 +22,9 @@ _LARGEST_ANSWER_BYTES: Final = 4 * 1024**2
 _BLOCK_BYTES: Final = 65_536
 _REFUSAL: Final = "is not executed because it is not in the whitelist"
 _DECODER: Final = JsonDecoder(dict[str, object])
+Tls = tuple[tuple[str, object], ...]
+"""kazoo's options of TLS."""
+
 _NOT_SERVING: Final = "not currently serving requests"
 
 
@@ -50,7 +51,7 @@ class Server(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def ask(word: str, server: Server, config: ZooKeeperConfig) -> str:
+def ask(word: str, server: Server, tls: Tls) -> str:
     """Return the answer to a four-letter word. Raise UnansweredError."""
     try:
         with create_tcp_connection(
@@ -58,7 +59,7 @@ def ask(word: str, server: Server, config: ZooKeeperConfig) -> str:
             (server.host, server.port),
             hostname=server.host,
             timeout=TIMEOUT_SECONDS,
-            **tls_of(config),
+            **dict(tls),
         ) as connection:
             connection.settimeout(TIMEOUT_SECONDS)
             connection.sendall(word.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -11,7 +12,9 @@ from kazoo.client import KazooClient
 from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
 from ingest.config import IngestConfig
+from ingest.zookeeper import ensemble
 from ingest.zookeeper.four_letter_words import Server, UnansweredError, ask, ask_admin_server
+from ingest.zookeeper.restorable import tls_of
 from tests.ingest.conftest import Watching, make_cluster
 from tests.ingest.descriptions import INTERVAL_SECONDS, described, newest, open_alerts, slowly
 from tests.older_releases import ZOOKEEPER_3_8, older_jars
@@ -80,7 +83,7 @@ def test_a_slow_answer_ends_with_its_time(zookeeper: ZooKeeper, tmp_path: Path) 
         address = f"127.0.0.1:{relay.port}"
         config = IngestConfig(cluster="c", zookeeper=address, to=JournalAddress(tmp_path / "journal"))
         with pytest.raises(UnansweredError, match=r"does not answer within 2 s"):
-            ask("srvr", Server("127.0.0.1", relay.port), config)
+            ask("srvr", Server("127.0.0.1", relay.port), tuple(tls_of(config).items()))
 
 
 def test_the_admin_server_answers_where_the_word_is_refused(
@@ -99,3 +102,23 @@ def test_the_admin_server_answers_where_the_word_is_refused(
         with pytest.raises(UnansweredError, match=rf"does not answer at port {server.port} \("):
             ask_admin_server(Server("127.0.0.1", server.port), server.port)  # which is no HTTP server
         watching.stop()
+
+
+def test_clusters_of_one_ensemble_share_the_long_answers_of_a_second(
+    zookeeper: ZooKeeper, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words: list[str] = []
+
+    def counted(word: str, *rest: Any) -> str:  # noqa: ANN401 (as the original)
+        words.append(word)
+        return ask(word, *rest)
+
+    monkeypatch.setattr(ensemble, "ask", counted)
+    for number in range(8):
+        to = JournalAddress(tmp_path / "journal")
+        config = IngestConfig(cluster=f"cluster-{number}", zookeeper=zookeeper.connect_string, to=to)
+        (server,) = ensemble.EnsembleQuestions(config).ask_once()
+        assert server.data_bytes > 0
+    assert words.count("srvr") == 8
+    assert words.count("mntr") < 8  # a second may end between two of them
+    assert words.count("dump") < 8
