@@ -88,6 +88,10 @@ class Capacity:
             "serve": round(serve),
         }
 
+    def processes_of(self, part: str) -> int:
+        """Return how many processes take the memory of this part each."""
+        return self.executors + part.startswith("master") if part.startswith(("executor", "master")) else 1
+
     @property
     def memory_limits_mb(self) -> dict[str, int]:
         """Return the memory limit of each command or pod, with full Java heaps. `up` runs all other commands."""

@@ -59,6 +59,8 @@ shown = Console(stderr=True)
 class Fleet:
     """The clusters, and Kontrast's processes that watch them by one configuration."""
 
+    executors = 0  # of a standing Spark cluster
+
     def __init__(self, directory: Path, clusters: int, partitions: int, running: ExitStack) -> None:
         self.directory, self.partitions = directory, partitions
         self.settings, self.state = directory / "settings", str(directory)
@@ -165,6 +167,8 @@ class Fleet:
 class FleetOfImage(Fleet):
     """A fleet whose Kontrast runs in containers, and whose job runs on a Spark cluster of containers."""
 
+    executors = WORKERS
+
     def __init__(self, directory: Path, clusters: int, partitions: int, running: ExitStack, root: Path) -> None:
         super().__init__(directory, clusters, partitions, running)
         self.state = STATE
@@ -231,7 +235,8 @@ def idle(fleet: Fleet, seconds: float) -> Table:
         "ms a cluster and second",
     ):
         table.add_column(heading, justify="left" if heading == "process" else "right")
-    size = Capacity(clusters=clusters, partitions=clusters * fleet.partitions, changes_per_second=1).memory_mb
+    partitions = clusters * fleet.partitions
+    size = Capacity(clusters=clusters, partitions=partitions, changes_per_second=1, executors=fleet.executors)
     roots = {name: [each.pid for each in fleet.roots_of(name) if each.pid is not None] for name in fleet.processes}
     before = {name: sum(map(processor_seconds, pids)) for name, pids in roots.items()}
     time.sleep(seconds)
@@ -239,7 +244,8 @@ def idle(fleet: Fleet, seconds: float) -> Table:
         used = (sum(map(processor_seconds, pids)) - before[name]) / seconds
         family = [each for pid in pids for each in (pid, *descendants(pid))]
         memory = sum(map(proportional_bytes, family)) / 1e6
-        printed = sum(each for part, each in size.items() if part.startswith(name))
+        parts = [part for part in size.memory_mb if name == (part if part in ("watch", "serve") else "stream")]
+        printed = sum(size.memory_mb[part] * size.processes_of(part) for part in parts)
         cells = (f"{memory:.0f}", str(printed), str(sum(map(_threads, family))), f"{used * 100:.1f}")
         table.add_row(name, *cells, f"{used * 1000 / clusters:.2f}")
     return table

@@ -56,13 +56,12 @@ def test_the_memory_of_a_standing_spark_cluster_is_what_was_measured_or_more(
     clusters, partitions, executors, daemons, measured
 ):
     size = Capacity(clusters=clusters, partitions=partitions, changes_per_second=1, executors=executors)
-    of = {part: sum(mb for name, mb in size.memory_mb.items() if name.startswith(part)) for part in PARTS_OF_SPARK}
-    assert measured <= of["driver"] + executors * of["executor"] + daemons * of["master"] <= 1.3 * measured
+    of_spark = {part: mb for part, mb in size.memory_mb.items() if part not in ("watch", "serve")}
+    without = (executors + 1 - daemons) * of_spark["master or worker"]
+    assert measured <= sum(mb * size.processes_of(part) for part, mb in of_spark.items()) - without <= 1.3 * measured
     assert size.memory_limits_mb.keys() == {"watch", "driver", "executor", "serve"}
-    assert size.memory_limits_mb["executor"] > 1.25 * of["executor"]
-
-
-PARTS_OF_SPARK = ("driver", "executor", "master")
+    of_an_executor = sum(mb for part, mb in of_spark.items() if part.startswith("executor"))
+    assert size.memory_limits_mb["executor"] > 1.25 * of_an_executor
 
 
 @pytest.mark.parametrize(("partitions", "peak_mb"), [(20_000, 60), (200_000, 199)])
@@ -122,3 +121,5 @@ def test_a_spark_cluster_has_limits_of_pods_in_place_of_the_unit_of_the_job():
     assert "kontrast@stream" not in shown
     assert "spark.{driver,executor}.memory=1024m" in shown
     assert re.search(r"tasks of the job +3\b", shown)
+    assert re.search(r"memory of executor, Java +\d+ MB +resident, each of 3\n", shown)
+    assert re.search(r"memory of master or worker +\d+ MB +resident, each of 4\n", shown)

@@ -23,8 +23,6 @@ Exit codes:
   2  a flag is wrong
 """
 
-_SEVERAL: Final = ("executor", "master")  # how names of parts begin
-
 
 @click.command(epilog=_EPILOG)
 @click.option("--clusters", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="Clusters.")
@@ -84,7 +82,9 @@ def _rows(capacity: Capacity) -> Iterator[tuple[str, str, str]]:
     yield "cores", str(capacity.cores), "of all executors" if capacity.executors else "of the machine"
     yield "tasks of the job", str(capacity.tasks), f"by itself, or shuffle_partitions = {capacity.tasks} in [stream]"
     for part, needed_mb in capacity.memory_mb.items():
-        yield f"memory of {part}", f"{needed_mb:,} MB", "resident, each" if part.startswith(_SEVERAL) else "resident"
+        processes = capacity.processes_of(part)
+        where = f"resident, each of {processes}" if processes > 1 else "resident"
+        yield f"memory of {part}", f"{needed_mb:,} MB", where
     for command, limit_mb in capacity.memory_limits_mb.items():
         is_pod = capacity.executors and command not in ("watch", "serve")
         unit = f"memoryLimit of the {command}" if is_pod else f"MemoryMax={limit_mb}M of kontrast@{command}"
