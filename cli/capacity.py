@@ -27,8 +27,10 @@ _SPARK_CLUSTER_MB: Final = {
     "executor, Java": (500, 0),
     "master or worker": (210, 0),
 }
-# Megabytes for each further cluster, by `make bench-fleet`: its session with two threads, its tree and its tables.
-_WATCH_MB_A_CLUSTER: Final = 0.8
+# Megabytes of a fleet by `make bench-fleet`, also in containers, which share no library: Kafka's client, and for each
+# further cluster its session with two threads, its tree and its tables.
+_WATCH_MB_OF_KAFKA: Final = 8
+_WATCH_MB_A_CLUSTER: Final = 0.75
 _PARTS: Final = {"up": "", "watch": "watch", "stream": "stream", "serve": "serve"}  # how names of parts begin
 _PARTS_WITH_EXECUTORS: Final = {each: each for each in ("watch", "driver", "executor", "serve")}
 _JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
@@ -81,9 +83,10 @@ class Capacity:
         thousands = self.partitions / 1_000
         share = thousands / self.tasks if self.executors else thousands
         job = _SPARK_CLUSTER_MB if self.executors else _JOB_MB
+        more = self.clusters - 1
         watch, serve = (base + each * thousands for base, each in _MEMORY_MB.values())
         return {
-            "watch": round(watch + (self.clusters - 1) * _WATCH_MB_A_CLUSTER),
+            "watch": round(watch + (more and _WATCH_MB_OF_KAFKA + more * _WATCH_MB_A_CLUSTER)),
             **{part: round(base + each * share) for part, (base, each) in job.items()},
             "serve": round(serve),
         }
