@@ -311,8 +311,8 @@ def _ask_kafka(
 
 def _ask_outputs(address: Address, *, they_exist: bool) -> Callable[[threading.Event], str]:
     def ask(_: threading.Event) -> str:
-        from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
         from outputs import SourceDownError, open_outputs
+        from outputs.reading import FOLLOWED_OUTPUTS
 
         source = open_outputs(address, FOLLOWED_OUTPUTS)
         try:

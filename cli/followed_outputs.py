@@ -15,9 +15,9 @@ from cli.settings.options import settings_options
 from dashboards.alerting.config import STALE_AFTER_SECONDS
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
-from dashboards.kept_rows.follower import Follower
-from dashboards.kept_rows.reading import ReadingCounts
 from outputs import Chunk, OutputsSource, SourceDownError, open_outputs
+from outputs.follower import Follower
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 from transport.address import Address
 
@@ -74,7 +74,7 @@ class Followed:
     def check(self) -> None:
         """Raise ServeError if the thread does not read the outputs any more."""
         if self._follower.failure is not None:
-            raise self._follower.failure
+            raise ServeError(str(self._follower.failure)) from self._follower.failure
 
     @property
     def is_up(self) -> bool:

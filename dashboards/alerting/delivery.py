@@ -16,7 +16,7 @@ from dashboards.alerting.message import Message
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
-from dashboards.kept_rows.reading import ReadingCounts, ReadingSnapshot
+from outputs.reading import ReadingCounts, ReadingSnapshot
 from questions.clients.teams import NO_TEAMS, Teams
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silent_process

@@ -17,7 +17,7 @@ from dashboards.exporter.cluster_samples import CLUSTER_SAMPLES
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster, Scrape, ready_clusters
 from dashboards.exporter.scrape_samples import HISTOGRAMS, SCRAPE_SAMPLES
-from dashboards.kept_rows.reading import ReadingCounts
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 from questions.picture import Present
 

@@ -19,7 +19,7 @@ from dashboards.catalogue.jmx_metrics import BROKER_LABELS, JMX_METRICS
 from dashboards.catalogue.metric import CLUSTER_LABEL, JMX_PAGE, Metric
 from dashboards.exporter.discovery import scrape_address
 from dashboards.exporter.scrape import brokers_in_order
-from dashboards.kept_rows.reading import ReadingCounts
+from outputs.reading import ReadingCounts
 from questions.cluster_rows import ClusterSnapshot
 from questions.memory import Memory
 from questions.picture import Present

@@ -19,7 +19,7 @@ from dashboards.catalogue import partitions_page_metrics
 from dashboards.catalogue.metric import PARTITIONS_PAGE, Metric
 from dashboards.errors import ServeError
 from dashboards.exporter.gzip_pieces import GzipFile, GzipPiece
-from dashboards.kept_rows.reading import ReadingCounts
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 from questions.picture import Present
 

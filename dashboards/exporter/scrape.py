@@ -10,7 +10,7 @@ from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from dashboards.alerting.message import Message
 from dashboards.exporter.partitions_page import PageFigures
-from dashboards.kept_rows.reading import ReadingSnapshot
+from outputs.reading import ReadingSnapshot
 from questions.cluster_rows import ClusterSnapshot
 from questions.picture import Present
 

@@ -30,10 +30,6 @@ from dashboards.exporter.discovery import targets
 from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.partitions_page import PartitionsPage
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.kept_rows.follower import Follower
-from dashboards.kept_rows.joined import JoinedCounts
-from dashboards.kept_rows.reading import ALERTING_OUTPUTS, FOLLOWED_OUTPUTS, ReadingSnapshot
-from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
 from dashboards.page.routes import LivePage
@@ -43,6 +39,9 @@ from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import BuildCollector, metrics_route, wanted_by
 from outputs import open_outputs
+from outputs.follower import Follower
+from outputs.reading import ALERTING_OUTPUTS, FOLLOWED_OUTPUTS, JoinedCounts, ReadingSnapshot
+from outputs.transitions import Transitions
 from questions.clients.groups import Clients
 from questions.memory import Memory
 
@@ -80,7 +79,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
         while not stop.wait(_LOOK_SECONDS):
             for failure in (*(follower.failure for follower in followers), delivery.failure, prober.failure):
                 if failure is not None:
-                    raise failure
+                    raise ServeError(str(failure)) from failure
             if not app.is_compared and reading.snapshot().caught_up:
                 _refuse_shared_cluster(memory)
                 app.is_compared = True

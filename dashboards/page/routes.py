@@ -21,8 +21,6 @@ from dashboards.colours import VARIABLES
 from dashboards.drawn_map.canvas import segment
 from dashboards.drawn_map.map import picture_of
 from dashboards.drawn_timeline.picture import STYLE
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.newest_pages import NewestPages, PageState, RenderedPage
@@ -30,6 +28,8 @@ from dashboards.page.paths import PagePath
 from dashboards.page.resources import Answer, Resources, named, recent
 from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
+from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from outputs.transitions import Transitions
 from questions.clients.groups import NO_CLIENTS
 from questions.known_clusters import ClientsOf, KnownClusters, now_ms
 from questions.memory import Memory

@@ -7,7 +7,7 @@ import time
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
-from dashboards.kept_rows.reading import ReadingCounts
+from outputs.reading import ReadingCounts
 from questions.cluster_rows import ClusterSnapshot
 from questions.memory import Memory
 

@@ -17,7 +17,6 @@ from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
-from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.probe.broker import BrokerConnection, BrokerView, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import PartitionDifference, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
@@ -25,6 +24,7 @@ from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, no
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
 from dashboards.probe.groups import GroupsProbe
 from dashboards.probe.quorum import QuorumProbe, is_asked
+from outputs.reading import ReadingCounts
 from questions.clients.known_groups import NO_GROUPS, KnownGroups
 from questions.cluster_rows import ClusterSnapshot
 from questions.memory import Memory

@@ -28,13 +28,13 @@ from dashboards.alerting.registry import AlertRegistry
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector
-from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
 from dashboards.serving.metrics import BuildCollector
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 from tests.conformance.recording import replay, unpack
 from tests.controller.ensembles import ensemble

@@ -28,7 +28,7 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.kept_rows.reading import ReadingCounts
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 from tests.dashboards.incident import BEGIN, CLUSTERS, END, SCRAPE_SECONDS
 from tests.rows import NEVER_STALE_MS, TIME_MS

@@ -15,13 +15,13 @@ from starlette.requests import Request
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import PARTITION
 from dashboards.page.newest_pages import PageState
 from dashboards.page.routes import LivePage
 from deploy.dist import PACKAGES
+from outputs.reading import ReadingCounts
+from outputs.transitions import Transitions
 from questions.explain.explanation import Explanation
 from questions.memory import Memory
 from tests.dashboards.recorded_cases import recorded_story

@@ -21,7 +21,7 @@ from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
+from outputs.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
 from questions.memory import Memory
 from tests.rows import NEVER_STALE_MS
 

@@ -17,9 +17,9 @@ from controller.contract.job_row import JobRow, OutputEnd
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from dashboards.exporter.config import ServeConfig
-from dashboards.kept_rows.follower import Follower
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from outputs import open_outputs
+from outputs.follower import Follower
+from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from questions.memory import Memory
 from streaming.sinks.standing_rows import StandingRows
 from tests.outputs.topics import Topics

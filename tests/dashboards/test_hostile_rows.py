@@ -23,7 +23,7 @@ from controller.contract.outputs import BadRowError, OutputRow, decode_row, enco
 from controller.contract.row import Row
 from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.partitions_page import PartitionsPage
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
+from outputs.reading import FOLLOWED_OUTPUTS
 from tests.dashboards.test_collector import Bench
 from tests.extremes import any_change, as_json, changes
 from tests.rows import NEVER_STALE_MS, Rows

@@ -20,13 +20,13 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS, ReadingCounts
-from dashboards.kept_rows.transitions import Transitions
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT, PATHS, document
 from dashboards.page.paths import PagePath
 from dashboards.page.routes import LivePage
+from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
+from outputs.transitions import Transitions
 from questions.memory import Memory
 from tests import recorded_moment
 from tests.dashboards.test_restartable import cluster as healthy_cluster

@@ -13,7 +13,7 @@ from controller.contract.metadata_rows import BeginningRow
 from dashboards.catalogue.metric import PARTITIONS_PAGE
 from dashboards.exporter import partitions_page
 from dashboards.exporter.partitions_page import PartitionsPage
-from dashboards.kept_rows.reading import ReadingCounts
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 from tests.rows import NEVER_STALE_MS
 

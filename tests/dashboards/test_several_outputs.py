@@ -15,7 +15,7 @@ from dashboards.alerting.registry import AlertRegistry
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
-from dashboards.kept_rows.transitions import Transitions
+from outputs.transitions import Transitions
 from questions.memory import Memory
 from tests.controller.znode_history import ZnodeHistory, on
 from tests.dashboards.conftest import Exporter

@@ -11,7 +11,6 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.sender import delivery_collector
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.kept_rows.reading import ReadingCounts
 from dashboards.probe.comparison import DifferenceKind, PartitionDifference
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.current import CurrentRows
@@ -21,6 +20,7 @@ from dashboards.probe.prober import ProbedBroker, Prober
 from dashboards.probe.quorum import QuorumProbe, QuorumSeen
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 
 

@@ -27,8 +27,6 @@ from controller.restore.stored_context import new_context
 from controller.rules.placement import PlacementError
 from controller.step import steps
 from controller.view.metadata import Metadata, Znode, cluster_metadata
-from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.interface import API
 from dashboards.page.routes import LivePage
@@ -36,6 +34,8 @@ from ingest.complete_read import CompleteRead
 from ingest.files.data_directory import Until
 from ingest.files.history import History
 from ingest.observed.observations import Value
+from outputs.reading import ReadingCounts
+from outputs.transitions import Transitions
 from questions.check import check
 from questions.diff.side import Fields, Subject, of_context, of_metadata
 from questions.everywhere.lint import Lint

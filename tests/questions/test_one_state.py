@@ -37,10 +37,10 @@ from dashboards.alerting.message import message_of
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.kept_rows.reading import ReadingCounts
-from dashboards.kept_rows.transitions import Transitions
 from dashboards.page.config import PageConfig
 from dashboards.page.routes import LivePage
+from outputs.reading import ReadingCounts
+from outputs.transitions import Transitions
 from questions.check import check
 from questions.gathering import worst_first
 from questions.memory import Memory

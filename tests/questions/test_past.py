@@ -10,7 +10,7 @@ from controller.contract.metadata_rows import MigrationRow
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from dashboards.kept_rows.reading import FOLLOWED_OUTPUTS
+from outputs.reading import FOLLOWED_OUTPUTS
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
 from questions.explained import ExplainController, ExplainPartition, ShowBroker, ShowTopic

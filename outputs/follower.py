@@ -12,9 +12,8 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import BadRowError, NewerRowError, decode_row
-from dashboards.errors import ServeError
-from dashboards.kept_rows.reading import ALERTING_OUTPUTS, ReadingCounts
-from outputs import Chunk, OutputsError, OutputsSource, SourceDownError
+from outputs.reading import ALERTING_OUTPUTS, ReadingCounts
+from outputs.source import Chunk, OutputsError, OutputsSource, SourceDownError
 from questions.memory import Memory
 
 # A look at seven journals without news takes 0.34 ms of a processor that sleeps in between, so this costs 0.7 % of a
@@ -43,7 +42,7 @@ class Follower:
         connect_timeout_seconds: float,
         named: str = "",
     ) -> None:
-        self.failure: ServeError | None = None
+        self.failure: OutputsError | None = None
         self._source = source
         self._memory = memory
         self._named = named
@@ -76,12 +75,10 @@ class Follower:
         try:
             self._follow()
         except OutputsError as error:
-            self.failure = ServeError(str(error))
-        except ServeError as error:
             self.failure = error
         except Exception as error:  # a bug must end the exporter, or it would show old values as if they were new
             _logger.exception("reading the outputs failed")
-            self.failure = ServeError(f"reading the outputs failed with {error!r} (details in the log)")
+            self.failure = OutputsError(f"reading the outputs failed with {error!r} (details in the log)")
         finally:
             self._reading.source_is(up=False)
             self._source.close()
@@ -96,7 +93,7 @@ class Follower:
             except SourceDownError as error:
                 self._reading.source_is(up=False)
                 if give_up_at is not None and time.monotonic() >= give_up_at:
-                    raise ServeError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
+                    raise OutputsError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
                 _logger.log(
                     logging.WARNING if down_since is None else logging.DEBUG,
                     "trying again until the outputs are readable: %s",

@@ -10,9 +10,9 @@ from types import TracebackType
 from typing import Final
 
 from controller.contract.effect_rows import Transition
-from dashboards.kept_rows.follower import Follower
-from dashboards.kept_rows.reading import ReadingCounts
 from outputs import Chunk, OutputsSource, open_outputs
+from outputs.follower import Follower
+from outputs.reading import ReadingCounts
 from questions.memory import Memory
 from transport.address import Address
 

@@ -1,1 +1,0 @@
-"""Follower of the job's outputs in a thread, with counts of its reading."""
