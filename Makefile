@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-ingest
-.PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity bench-fleet soak
+.PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity bench-fleet mutants soak
 .PHONY: lint type generated prose audit format docs docs-site rules
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
 
@@ -129,6 +129,9 @@ bench-capacity: install-dev ## Memory and disk of kontrast up, by size (BENCH_AR
 
 bench-fleet: install-dev ## A fleet through watch, Kafka, job and serve, each killed once (BENCH_ARGS='--clusters 60 --partitions 500')
 	@.venv/bin/python -m tests.bench.whole_fleet $(BENCH_ARGS)
+
+mutants: install-dev ## Which of 100 mutants of the core the tests catch (BENCH_ARGS='--seed 2 --mutants 20'): hours
+	@.venv/bin/python -m tests.bench.mutants $(BENCH_ARGS)
 
 bench-report: install-dev ## The report over clusters and partitions, one core beside two (BENCH_ARGS='--clusters 20')
 	@.venv/bin/python -m tests.bench.report $(BENCH_ARGS)

@@ -1,0 +1,223 @@
+"""Mutants of the core, chosen by a seed, and the first of three sets of tests that fails for each.
+
+*Near* are some tests that run the mutated line, *lane* the tests of `make test` about the core, and *gate* those of the
+gate. A mutant that passes all of them is named. It is equal to the original, or a test is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import copy
+import json
+import os
+import queue
+import random
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import coverage
+import pytest
+from rich.console import Console
+
+ROOT = Path(__file__).parents[2]
+CORE = "controller"
+ABOUT_THE_CORE = ("tests/controller", "tests/conformance", "tests/questions")
+GATE = ("-m", "not nightly and not deploy")
+NEAR = 40  # tests
+SECONDS_OF_A_SET = 1_800  # a mutant that loops for ever counts as caught
+PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+OPPOSITES: dict[type[ast.AST], Any] = {
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+}
+
+shown = Console(stderr=True)
+
+
+class Mutant(NamedTuple):
+    """A changed node of a file, by its place in the walk through the tree."""
+
+    file: str
+    node: int
+    line: int
+    before: str
+    after: str
+
+
+def mutants_of(file: Path) -> Iterator[Mutant]:
+    """Yield a mutant of the file for each node that can be changed, except types."""
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    types = {
+        id(part)
+        for node in ast.walk(tree)
+        for field in ("annotation", "returns")
+        if isinstance(its_type := getattr(node, field, None), ast.AST)
+        for part in ast.walk(its_type)
+    }
+    for number, node in enumerate(ast.walk(tree)):
+        after = copy.deepcopy(node)
+        if isinstance(node, ast.expr | ast.stmt) and id(node) not in types and change(after):
+            yield Mutant(file.relative_to(ROOT).as_posix(), number, node.lineno, _text(node), _text(after))
+
+
+def change(node: ast.AST) -> bool:
+    """Change the node in place. Return False for a node that has no opposite."""
+    match node:
+        case ast.Compare(ops=[one]) if type(one) in OPPOSITES:
+            node.ops = [OPPOSITES[type(one)]()]
+        case ast.BoolOp(op=one) | ast.BinOp(op=one) if type(one) in OPPOSITES:
+            node.op = OPPOSITES[type(one)]()
+        case ast.UnaryOp(op=ast.Not(), operand=it):
+            node.operand = ast.UnaryOp(ast.Not(), it)
+        case ast.If(test=it) | ast.IfExp(test=it):
+            node.test = ast.UnaryOp(ast.Not(), it)
+        case ast.Constant(value=bool(it)):
+            node.value = not it
+        case ast.Constant(value=int(it)):
+            node.value = it + 1
+        case _:
+            return False
+    return True
+
+
+def _text(node: ast.AST) -> str:
+    return ast.unparse(node.test if isinstance(node, ast.If) else node)[:60]
+
+
+def mutated(original: str, mutant: Mutant) -> str:
+    """Return the text of the mutant's file."""
+    tree = ast.parse(original)
+    change(next(node for number, node in enumerate(ast.walk(tree)) if number == mutant.node))
+    return ast.unparse(tree)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
+    """Let the shortest tests run first, because most mutants fail within the first of them."""
+    yield
+    items.reverse()
+
+
+def run_tests(checkout: Path, *words: str) -> int:
+    """Run tests in the checkout until one fails. Return the exit code, 1 also if they do not end."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words]
+    environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
+    with suppress(subprocess.TimeoutExpired):
+        done = subprocess.run(
+            command, cwd=checkout, env=environment, capture_output=True, timeout=SECONDS_OF_A_SET, check=False
+        )
+        return done.returncode
+    return pytest.ExitCode.TESTS_FAILED
+
+
+def tests_by_line(checkout: Path) -> dict[str, dict[int, list[str]]]:
+    """Return the tests of the core that run each line of each file."""
+    run_tests(checkout, "--quick", f"{ABOUT_THE_CORE[0]}", f"--cov={CORE}", "--cov-context=test", "--cov-report=")
+    data = coverage.CoverageData(str(checkout / ".coverage"))
+    data.read()
+    found: dict[str, dict[int, list[str]]] = {}
+    for file in data.measured_files():
+        lines = data.contexts_by_lineno(file)
+        found[Path(file).relative_to(checkout).as_posix()] = {
+            line: sorted({context.partition("|")[0] for context in contexts if context})
+            for line, contexts in lines.items()
+        }
+    return found
+
+
+def caught_by(mutant: Mutant, checkout: Path, near: Sequence[str]) -> str:
+    """Return the first set of tests that fails for the mutant, or nothing."""
+    file = checkout / mutant.file
+    original = file.read_text(encoding="utf-8")
+    file.write_text(mutated(original, mutant), encoding="utf-8")
+    sets = {
+        "near": near,
+        "lane": ("-p", "tests.bench.mutants", "--quick", *ABOUT_THE_CORE),
+        "gate": ("-p", "tests.bench.mutants", *GATE, *ABOUT_THE_CORE),
+    }
+    try:
+        return next((name for name, words in sets.items() if words and run_tests(checkout, *words) not in PASSED), "")
+    finally:
+        file.write_text(original, encoding="utf-8")
+
+
+def main() -> None:
+    """Run the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mutants", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--out", type=Path, help="file of the results, one a line, which a later run continues")
+    arguments = parser.parse_args()
+    every = [mutant for file in sorted((ROOT / CORE).rglob("*.py")) for mutant in mutants_of(file)]
+    chosen = random.Random(arguments.seed).sample(every, arguments.mutants)
+    out = arguments.out or ROOT / "build" / f"mutants-{arguments.seed}.jsonl"
+    results = judge(chosen, out)
+    counts = Counter(results.values())
+    for mutant, caught in results.items():
+        if not caught:
+            shown.print(f"{mutant.file}:{mutant.line} {mutant.before} → {mutant.after}", markup=False)
+    in_lane = counts["near"] + counts["lane"]
+    print(
+        f"of {len(chosen)} of {len(every)} mutants, make test fails {in_lane}, and the gate {in_lane + counts['gate']}"
+    )
+
+
+def judge(chosen: Sequence[Mutant], out: Path) -> dict[Mutant, str]:
+    """Return what catches each mutant. Each core works in a checkout of its own."""
+    results: dict[Mutant, str] = {}
+    if out.is_file():
+        known = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
+        results = {mutant: caught for *fields, caught in known if (mutant := Mutant(*fields)) in chosen}
+    waiting: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
+    for mutant in chosen:
+        if mutant not in results:
+            waiting.put(mutant)
+    checkouts = [ROOT / "build" / "mutants" / str(number) for number in range(os.cpu_count() or 1)]
+    for checkout in checkouts:
+        shutil.rmtree(checkout, ignore_errors=True)
+        subprocess.run(["git", "clone", "--quiet", str(ROOT), str(checkout)], check=True)
+    shown.print("which tests run which line")
+    near = tests_by_line(checkouts[0])
+
+    def work(checkout: Path) -> None:
+        with suppress(queue.Empty):
+            while True:
+                mutant, began = waiting.get_nowait(), time.monotonic()
+                tests = near.get(mutant.file, {}).get(mutant.line, [])
+                caught = caught_by(mutant, checkout, tests[:: max(1, len(tests) // NEAR)][:NEAR])
+                results[mutant] = caught
+                with out.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps([*mutant, caught]) + "\n")
+                seconds = time.monotonic() - began
+                shown.print(
+                    f"{len(results)} of {len(chosen)}, {seconds:.0f} s: {caught or 'nothing'} {mutant}", markup=False
+                )
+
+    with ThreadPoolExecutor(len(checkouts)) as workers:
+        list(workers.map(work, checkouts))
+    return results
+
+
+if __name__ == "__main__":
+    main()
