@@ -35,6 +35,7 @@ GATE = ("-m", "not nightly and not deploy")
 NEAR = 40  # tests
 SECONDS_OF_A_SET = 1_800  # a mutant that loops for ever counts as caught
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
+FAILED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)  # a mutant that no test can import interrupts
 OPPOSITES: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -119,21 +120,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     items.reverse()
 
 
-def run_tests(checkout: Path, *words: str) -> int:
-    """Run tests in the checkout until one fails. Return the exit code, 1 also if they do not end."""
+def passes(checkout: Path, *words: str) -> bool:
+    """Run tests in the checkout until one fails. Return whether none does, and all end."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words]
     environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
     with suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
             command, cwd=checkout, env=environment, capture_output=True, timeout=SECONDS_OF_A_SET, check=False
         )
-        return done.returncode
-    return pytest.ExitCode.TESTS_FAILED
+        assert done.returncode in (*PASSED, *FAILED), done.stderr.decode()
+        return done.returncode in PASSED
+    return False
 
 
 def tests_by_line(checkout: Path) -> dict[str, dict[int, list[str]]]:
     """Return the tests of the core that run each line of each file."""
-    run_tests(checkout, "--quick", f"{ABOUT_THE_CORE[0]}", f"--cov={CORE}", "--cov-context=test", "--cov-report=")
+    assert passes(checkout, "--quick", ABOUT_THE_CORE[0], f"--cov={CORE}", "--cov-context=test", "--cov-report=")
     data = coverage.CoverageData(str(checkout / ".coverage"))
     data.read()
     found: dict[str, dict[int, list[str]]] = {}
@@ -157,7 +159,7 @@ def caught_by(mutant: Mutant, checkout: Path, near: Sequence[str]) -> str:
         "gate": ("-p", "tests.bench.mutants", *GATE, *ABOUT_THE_CORE),
     }
     try:
-        return next((name for name, words in sets.items() if words and run_tests(checkout, *words) not in PASSED), "")
+        return next((name for name, words in sets.items() if words and not passes(checkout, *words)), "")
     finally:
         file.write_text(original, encoding="utf-8")
 
