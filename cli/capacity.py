@@ -1,4 +1,4 @@
-"""Needs of Kontrast on one machine, as measured by `make bench-capacity` and `make bench-streaming` (decisions 43, 62).
+"""Needs of Kontrast, as measured by `make bench-capacity`, `bench-streaming`, `bench-standing` and `bench-fleet`.
 
 `kontrast init` derives settings from these needs, and `kontrast size` prints them.
 """
