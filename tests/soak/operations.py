@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from cli.embedded.errors import EmbeddedError
 from tests.conformance.record.actions import Actions, Course
@@ -24,7 +25,8 @@ from tests.soak.synthetic import Synthetic
 SETTLE_SECONDS = 120
 _ORDERLY_SECONDS = 90
 _LEFT_BEHIND_SECONDS = 30
-# Until a process has installed its handlers, SIGTERM ends it with status -15. On a busy machine that took seconds.
+# Until a process has installed its handlers, SIGTERM ends it with status -15. On a busy machine that took a minute, so
+# a process that has logged nothing is killed instead.
 _STARTING_SECONDS = 15.0
 # Weights of drawn operations. All actions on Kafka together have 95.
 _ZOOKEEPER_WEIGHTS = {"kill_zookeeper_leader": 3, "restart_zookeeper": 3, "restart_ensemble": 1}
@@ -50,6 +52,7 @@ class Operations(Actions):
         self._synthetic = Synthetic(clusters.client_of(SYNTHETIC), self._random, steps)
         self._zookeeper_is_away = False
         self._restarting: set[str] = set()
+        self._log_bytes_at_launch: dict[str, int] = {}
         self.violations: list[str] = []
         self._weights |= {getattr(self, name): weight for name, weight in _ZOOKEEPER_WEIGHTS.items()}
         self._weights |= dict.fromkeys(self._synthetic.changes(), _SYNTHETIC_WEIGHT)
@@ -145,7 +148,8 @@ class Operations(Actions):
     def _restarted(self, name: str) -> Course:
         part = self._kontrast.parts[name]
         began = descendants(part.pid) if part.pid is not None else []
-        if self._random.random() < 0.5:
+        is_starting = _bytes_of(part.log) <= self._log_bytes_at_launch.get(name, 0)
+        if self._random.random() < 0.5 or is_starting:
             self._steps.note("kill Kontrast", process=name)
             part.kill()
         else:
@@ -161,6 +165,7 @@ class Operations(Actions):
         yield from self._left_behind(name, began)
         yield self._random.uniform(0, 5)
         self._steps.note("start Kontrast", process=name)
+        self._log_bytes_at_launch[name] = _bytes_of(part.log)
         part.launch()
         yield _STARTING_SECONDS
         self._restarting.discard(name)
@@ -185,3 +190,7 @@ class Operations(Actions):
         self._steps.note("resume Kontrast", process=name)
         self._kontrast.parts[name].resume()
         self._restarting.discard(name)
+
+
+def _bytes_of(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
