@@ -11,6 +11,7 @@ import traceback
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,16 @@ from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, St
 
 from controller.contract.effect_rows import RefusedRow
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId
-from controller.contract.records import BadRecordError, Record, RecordKind, data_fields, decode_record, encode_record
+from controller.contract.records import (
+    NOWHERE,
+    BadRecordError,
+    Position,
+    Record,
+    RecordKind,
+    data_fields,
+    decode_record,
+    encode_record,
+)
 from controller.contract.row import Row as OutputRow
 from controller.restore.quarantine import quarantine, quarantines_with
 from controller.restore.stored_context import (
@@ -175,19 +185,17 @@ class ReplicaProcessor(StatefulProcessor):
         return published
 
     def _decode(self, cluster: str, rows: Iterable[Row]) -> tuple[list[Record], list[OutputRow]]:
-        records: list[Record] = []
+        records: list[tuple[int, int, Record]] = []
         refused: list[OutputRow] = []
         for partition, offset, line in _lines_of(rows):
             try:
                 record = decode_record(line)
                 if not cluster or record.cluster != cluster:
                     raise BadRecordError("not a record, because it names no cluster, or two")
-                records.append(record)
+                records.append((partition, offset, record))
             except BadRecordError as error:
                 refused.append(self._refuse(cluster, partition, offset, line, str(error)))
-        # A shuffle keeps no order inside a group.
-        records.sort(key=lambda record: record.position)
-        return records, refused
+        return _in_order(records), refused
 
     def _refuse(self, cluster: str, partition: int, offset: int, line: bytes, reason: str) -> RefusedRow:  # noqa: PLR0913 (one call)
         fields = data_fields(line)
@@ -313,6 +321,27 @@ def _place_of(error: BaseException) -> str:
     frames = traceback.extract_tb(error.__traceback__)
     where = f" in {Path(frames[-1].filename).name}, {frames[-1].name}" if frames else ""
     return f"{type(error).__name__}{where}"
+
+
+def _in_order(arrived: list[tuple[int, int, Record]]) -> list[Record]:
+    """Return records, each with its partition and offset, by their positions. A shuffle keeps no order inside a group.
+
+    What a deposed forwarder still sent after its successor began comes after the successor's record, so that the core
+    drops it as in a later batch.
+    """
+    if len({record.generation for _, _, record in arrived}) <= 1:
+        return sorted((record for _, _, record in arrived), key=attrgetter("position"))
+    successors: dict[int, Position] = {}  # by partition
+    placed: list[tuple[Position, Position, Record]] = []
+    for partition, _, record in sorted(arrived, key=itemgetter(0, 1)):
+        successor = successors.get(partition, NOWHERE)
+        if record.generation < successor.generation:
+            placed.append((successor, record.position, record))
+            continue
+        if record.generation > successor.generation:
+            successors[partition] = record.position
+        placed.append((record.position, NOWHERE, record))
+    return [record for _, _, record in sorted(placed, key=itemgetter(0, 1))]
 
 
 def _lines_of(rows: Iterable[Row]) -> Iterator[tuple[int, int, bytes]]:

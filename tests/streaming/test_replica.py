@@ -19,7 +19,7 @@ from streaming import replica as replica_module
 from streaming.published import APPLIED, pack, unpack
 from streaming.replica import ReplicaProcessor
 from streaming.sources.journal_source import cluster_of
-from tests.streaming.cluster_records import ClusterLife, Streams, life_of
+from tests.streaming.cluster_records import ClusterLife, Streams, life_of, rows_of
 
 TOPICS = 30
 
@@ -89,6 +89,13 @@ def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
         "forgotten": False,
         "replayed": False,
     }
+
+
+def test_what_a_deposed_forwarder_still_sends_is_dropped_in_the_same_batch_too(tester):
+    deposed, elected = life_of("east", topics=TOPICS), life_of("east", topics=TOPICS, losses=0).in_generation(2)
+    in_time, late = deposed.records[: -3 * TOPICS], deposed.records[-3 * TOPICS :]
+    arrived = [*in_time, *elected.records, *late]
+    assert tester.apply([encode_record(record) for record in arrived]) == rows_of(arrived)
 
 
 def test_a_heartbeat_needs_the_header_alone_and_an_isr_change_one_chunk(tester):
