@@ -69,7 +69,7 @@ class Capacity:
 
     @property
     def cores(self) -> int:
-        """Return the cores that the machine needs."""
+        """Return the cores that the machine needs, or all executors together."""
         return max(_LEAST_CORES, self.executors, math.ceil(self.changes_per_second / _CHANGES_A_CORE))
 
     @property

@@ -1,4 +1,4 @@
-"""Counts of what followers of the outputs have read: rows, bad rows, gaps, lag, and whether they have caught up."""
+"""What followers have read of the outputs: rows, bad rows, gaps and lag, and whether everything has been read."""
 
 from __future__ import annotations
 

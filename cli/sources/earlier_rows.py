@@ -26,7 +26,7 @@ class _Span:
 
     known_from: Row  # rows before this one are missing
     read: Row  # the newest one
-    newest: Row | None = None  # the newest one up to the moment
+    newest: Row | None = None  # the last one that is not after the moment
 
 
 class EarlierRows:

@@ -196,7 +196,7 @@ def _answer_of(
     word: str,
     server: Server,
     tls: Tls,
-    second: int,  # noqa: ARG001 (part of the key)
+    second: int,  # noqa: ARG001 (the next second asks again)
 ) -> object:
     return read(ask(word, server, tls))
 

@@ -22,10 +22,10 @@ _LARGEST_ANSWER_BYTES: Final = 4 * 1024**2
 _BLOCK_BYTES: Final = 65_536
 _REFUSAL: Final = "is not executed because it is not in the whitelist"
 _DECODER: Final = JsonDecoder(dict[str, object])
+_NOT_SERVING: Final = "not currently serving requests"
+
 Tls = tuple[tuple[str, object], ...]
 """kazoo's options of TLS."""
-
-_NOT_SERVING: Final = "not currently serving requests"
 
 
 class UnansweredError(Exception):
