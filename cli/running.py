@@ -96,7 +96,7 @@ def run_until_stopped(
             try:
                 event = happened.get(timeout=_WAKE_EVERY_SECONDS)
             except queue.Empty:
-                return_free_memory()
+                return_free_memory(collect=True)  # each rendered page leaves its data in a circle of macros
                 continue
             if isinstance(event, _Stop):
                 standard_error.say(f"stopping on {signal.Signals(event).name}, a second one ends at once")

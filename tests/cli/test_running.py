@@ -47,8 +47,10 @@ def resident_bytes():
 
 def renders(stop):
     pages = [bytes(2_000) for _ in range(50_000)]
-    del pages[1::2], pages[1::2], pages[1::2]  # what is left keeps glibc from returning the rest by itself
     before, until = resident_bytes(), time.monotonic() + 30
+    kept = pages[::8]  # keeps glibc from returning the rest by itself
+    pages.append(pages)  # as the macros of a template refer to each other
+    del pages
     while resident_bytes() > before / 2 and time.monotonic() < until:
         time.sleep(0.05)
     print("returned" if resident_bytes() <= before / 2 else "kept", flush=True)
