@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -104,9 +103,7 @@ def spark_session(
     classes there at its end (see `class_archive`). Under spark-submit the session uses spark-submit's process and its
     cluster settings. If that process is asked to end, it sets `stop` and waits for the session's end.
     """
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # the job itself reports the failure
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_py4j_unlogged())
         try:
             if submitted():
                 yield stack.enter_context(submitted_session(job_settings(config), stop))
@@ -133,21 +130,6 @@ def java_process(session: SparkSession) -> int:
     """Return the number of the session's Java process."""
     java: Any = session
     return int(java._jvm.java.lang.ProcessHandle.current().pid())
-
-
-@contextlib.contextmanager
-def _py4j_unlogged() -> Iterator[None]:
-    """Drop the lines that py4j logs without a logger, which are tracebacks after Java has ended."""
-    root = logging.getLogger()
-    root.addFilter(_is_not_of_py4j)
-    try:
-        yield
-    finally:
-        root.removeFilter(_is_not_of_py4j)
-
-
-def _is_not_of_py4j(record: logging.LogRecord) -> bool:
-    return Path(record.pathname).parent.name != "py4j"
 
 
 def _parent_of_run_directory() -> Path | None:

@@ -261,6 +261,7 @@ def test_no_command_logs_a_secret_even_with_all_details(broker, own_name, stream
     assert {name: [form for form in forms if form in text] for name, text in said.items()} == dict.fromkeys(said, [])
     assert [name for name, text in said.items() if " DEBUG " not in text] == []
     assert "[hidden]" in said["topics"]
+    assert "DEBUG py4j" in said["stream"]
     with tarfile.open(tmp_path / "bundle.tar.xz") as bundle:
         bundle.extractall(tmp_path / "bundle", filter="data")
     packed = [path.read_text() for path in (tmp_path / "bundle").rglob("*") if path.is_file()]
