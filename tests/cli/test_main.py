@@ -174,14 +174,17 @@ def test_json_makes_every_line_an_object(refusing_port):
 
 @pytest.mark.parametrize("command", ["watch", "stream", "serve", "snapshot", "replay"])
 def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
-    # Each import waits a moment, so that the signal comes in the middle.
+    # One import waits for the signal, which so comes in the middle however loaded the machine is.
     (tmp_path / "sitecustomize.py").write_text(
-        "import sys, time\n"
-        "class Slowly:\n"
+        "import os, sys, time\n"
+        "class Waiting:\n"
+        "    imported = 0\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if 'cli.main' in sys.modules:\n"
-        "            sys.stdout.write('.'); sys.stdout.flush(); time.sleep(0.05)\n"
-        "sys.meta_path.insert(0, Slowly())\n"
+        "            self.imported += 1\n"
+        "            sys.stdout.write('.'); sys.stdout.flush()\n"
+        "            time.sleep(60 if self.imported == int(os.environ['WAITS_AT']) else 0)\n"
+        "sys.meta_path.insert(0, Waiting())\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.getcwd()])}
     arguments = {"replay": ["--zk-data", str(tmp_path)]}.get(command, ["--config", "/absent.toml"])
@@ -190,7 +193,7 @@ def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
             [*KONTRAST, command, *arguments],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
+            env={**environment, "WAITS_AT": str(imported)},
         ) as process:
             assert process.stdout is not None
             assert process.stderr is not None
