@@ -32,8 +32,11 @@ _KIND = EventKind.CONTROLLED_SHUTDOWN
 _ROUND_TRIP_SHARE = 1.06
 
 
-def ask(tx: Transaction, broker: BrokerId) -> None:
-    """Handle an attempt that a write shows, whether it is the first, an early or an additional one."""
+def ask(tx: Transaction, broker: BrokerId, only: TopicPartition | None = None) -> None:
+    """Handle an attempt that a write shows, whether it is the first, an early or an additional one.
+
+    With `only`, the attempt reaches this partition alone.
+    """
     header = tx.header
     if broker not in header.brokers:
         return  # a broker that is not registered yet cannot have asked
@@ -41,7 +44,7 @@ def ask(tx: Transaction, broker: BrokerId) -> None:
     if expected is None:
         left = 0 if has_asked(header, broker) else header.settings.controlled_shutdown_max_retries - 1
         expected = ShutdownAttempt(header.time_ms, header.time_ms, left, doubtful=_may_have_found_no_controller(header))
-    _attempt(tx, broker, expected, header.time_ms)
+    _attempt(tx, broker, expected, header.time_ms, only)
 
 
 def is_under_way(header: Header, broker: BrokerId) -> bool:
@@ -217,7 +220,9 @@ def _after_backoff_ms(header: Header) -> int:
     return int(header.settings.controlled_shutdown_retry_backoff_ms * _ROUND_TRIP_SHARE)
 
 
-def _attempt(tx: Transaction, broker: BrokerId, attempt: ShutdownAttempt, at_ms: int) -> None:
+def _attempt(
+    tx: Transaction, broker: BrokerId, attempt: ShutdownAttempt, at_ms: int, only: TopicPartition | None = None
+) -> None:
     event = tx.events.begin(_KIND, f"broker {broker} shuts down")
     event.time_ms = at_ms
     tx.events.await_proof(event)
@@ -225,7 +230,7 @@ def _attempt(tx: Transaction, broker: BrokerId, attempt: ShutdownAttempt, at_ms:
         event.detail = UnprovenShutdown(broker)
     tx.header.shutdowns.begin(broker, tx.header.brokers[broker].epoch, at_ms)
     with topic_deletion.deferring_deletions(tx, broker):
-        led, followed = _hosted(tx.state, broker)
+        led, followed = _hosted(tx.state, broker, only)
         moved = partition_machine.elect(tx, led, Strategy.CONTROLLED_SHUTDOWN)
         _stop_followed(tx, broker, followed)
     if len(moved) < len(led):
@@ -251,11 +256,16 @@ def _expect_next(header: Header, broker: BrokerId, attempt: ShutdownAttempt, at_
         header.shutdowns.expect(broker, expected)
 
 
-def _hosted(state: MutableState, broker: BrokerId) -> tuple[list[TopicPartition], list[TopicPartition]]:
-    """Return the broker's partitions with other replicas, those that it leads and those that it follows."""
+def _hosted(
+    state: MutableState, broker: BrokerId, only: TopicPartition | None = None
+) -> tuple[list[TopicPartition], list[TopicPartition]]:
+    """Return the broker's partitions with other replicas, those that it leads and those that it follows.
+
+    With `only`, return none but this one.
+    """
     led: list[TopicPartition] = []
     followed: list[TopicPartition] = []
-    for tp in state.hosted_by(broker):
+    for tp in state.hosted_by(broker) if only is None else [only]:
         topic, partition = state.topic(tp.topic), state.partition(tp)
         value = partition.value(state.header.controller_epoch) if partition else None
         spared = topic is not None and topic.queued_for_deletion and state.header.profile.shutdown_spares_queued_topics

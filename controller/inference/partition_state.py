@@ -18,7 +18,7 @@ from controller.contract.znodes import StateZnode
 from controller.events import controller_failover, fenced_controller, migration, topic_deletion, unfenced_controller
 from controller.inference import deferral, divergences, expected_writes, isr_change, topic_assignment
 from controller.inference.expected_writes import count_isr_change, match_expected_write
-from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
 from controller.inference.hypotheses.table import RULES, Rule
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
 from controller.inference.read_by_load import shows_failure_read
@@ -154,6 +154,9 @@ def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
     for rule in (rule for rule in RULES if asks or not rule.assumes_controlled_shutdown):
         for hypothesis in rule.propose(tx, write):
             for deferred in [deferrable, []] if deferrable else [[]]:
+                alone = hypothesis.alone if isinstance(hypothesis, WideHypothesis) else None
+                if alone is not None and not _explains(tx.fork(), rule, alone, write, deferred):
+                    continue
                 trial = tx.fork()
                 if _explains(trial, rule, hypothesis, write, deferred):
                     tx.adopt(trial)

@@ -11,7 +11,7 @@ from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition
 from controller.events import controlled_shutdown, partition_reassignment
 from controller.events.controlled_shutdown import ask, is_under_way, reach_late
 from controller.events.log_dir_event_notification import failed, named, reported_lately
-from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
 from controller.model.event import Event
 from controller.model.leadership import BumpLeaderEpoch
 from controller.transaction.transaction import Transaction
@@ -27,7 +27,7 @@ def shutdown_asked(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis
     """
     offline = write.left_isr | write.kept_as_last_in_isr if write.is_next else set()
     for broker in sorted(offline.intersection(tx.header.brokers)):
-        yield partial(ask, broker=broker)
+        yield WideHypothesis(alone=partial(ask, broker=broker, only=write.tp), whole=partial(ask, broker=broker))
 
 
 def shutdown_reached_late(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
