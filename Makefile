@@ -34,7 +34,7 @@ test: $(if $(TEST_ARGS),install-dev,check) ## Checks, and the tests that take se
 	.venv/bin/python -m pytest $(or $(TEST_ARGS),--quick $(SIDE_BY_SIDE) $(WORKERS))
 
 # Random histories of the modelled cluster, and the seed of the first; each has the next seed.
-HISTORIES ?= 1500
+HISTORIES ?= 500
 HISTORIES_SEED ?= 1000
 LONG_TESTS = HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
@@ -43,7 +43,7 @@ LONG_TESTS = HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/p
 AGAIN_ALONE = [ $$? -eq 1 ] && HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -x --last-failed
 IN_GATE = -m "not nightly and not deploy"
 
-test-all: check ## Checks, every branch of the core, and all tests but a night's (HISTORIES=1500 random ones)
+test-all: check ## Checks, every branch of the core, and all tests but a night's (HISTORIES=500 random ones)
 	.venv/bin/python -m pytest tests/controller $(BRANCHES) $(SIDE_BY_SIDE) 2
 	$(LONG_TESTS) --ignore=tests/controller $(IN_GATE) --maxfail 10 || { $(AGAIN_ALONE) $(IN_GATE); }
 

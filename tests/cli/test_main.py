@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 
 from cli.main import main
 from controller.contract.outputs import encode_row
+from tests.lanes import in_gate
 from tests.recorded_moment import MOMENT_MS
 from tests.rows import Rows
 from transport.journal import JournalWriter
@@ -172,7 +173,7 @@ def test_json_makes_every_line_an_object(refusing_port):
     assert [line["level"] for line in lines if line["logger"] == "kontrast.cli"] == ["ERROR"]
 
 
-@pytest.mark.parametrize("command", ["watch", "stream", "serve", "snapshot", "replay"])
+@pytest.mark.parametrize("command", in_gate("watch", "stream", of=["watch", "stream", "serve", "snapshot", "replay"]))
 def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
     # One import waits for the signal, which so comes in the middle however loaded the machine is.
     (tmp_path / "sitecustomize.py").write_text(

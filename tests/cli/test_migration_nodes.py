@@ -357,6 +357,7 @@ def figures(text: str, name: str) -> dict[str, float]:
     return {(re.findall(r'(?:mode|subject)="([^"]*)"', labels) or [""])[0]: float(value) for labels, value in lines}
 
 
+@pytest.mark.nightly
 def test_a_broken_dual_write_is_a_lag_until_the_controller_is_started_again(dual_write):
     with zookeeper_client(dual_write.zookeeper) as client:
         client.set("/migration", client.get("/migration")[0])  # its version no longer matches the driver's
@@ -374,6 +375,7 @@ def test_a_broken_dual_write_is_a_lag_until_the_controller_is_started_again(dual
         assert client.exists("/brokers/topics/late")
 
 
+@pytest.mark.nightly
 def test_a_finalization_with_a_broker_in_zookeeper_pages_with_its_blindness(
     dual_write,
     start_exporter,  # noqa: F811 (a fixture)

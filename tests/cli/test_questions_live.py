@@ -134,6 +134,7 @@ def brokers_tell_another_leader_than_zookeeper(cluster: KafkaCluster) -> None:
     assert epochs == ("leader_epoch", 7)
 
 
+@pytest.mark.nightly
 def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp_path):
     before = snapshot_of(cluster, tmp_path / "before")
     cluster.brokers[2].kill()

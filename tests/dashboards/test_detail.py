@@ -110,7 +110,7 @@ def test_too_many_brokers_are_capped_registered_ones_first_and_the_rest_is_count
 
 def test_bombs_stay_within_the_caps(rows):
     bench = Bench(partitions=500, brokers=1_000, alerts=500)
-    numbers = range(100_000)
+    numbers = range(20_000)
     counts = dict.fromkeys(range(10_000), 10)
     bench.apply(rows.gauges(leaders_by_broker=counts, replicas_by_broker=counts, under_replicated_by_broker=counts))
     for number in numbers:
@@ -121,10 +121,10 @@ def test_bombs_stay_within_the_caps(rows):
     text = generate_latest(bench.registry).decode()
     # 7 figures of 1,000 brokers, 2 of 500 partitions, 500 alerts, and the aggregates.
     assert text.count("\n") < 9_000
-    assert bench.value("kontrast_partition_detail_dropped") == 99_500
-    assert bench.value("kontrast_alert_detail_dropped") == 99_500
+    assert bench.value("kontrast_partition_detail_dropped") == 19_500
+    assert bench.value("kontrast_alert_detail_dropped") == 19_500
     assert bench.value("kontrast_broker_detail_dropped") == 9_000
-    assert bench.value("kontrast_alerts_open", alert="PartitionsOffline", severity="page", state="open") == 100_000
+    assert bench.value("kontrast_alerts_open", alert="PartitionsOffline", severity="page", state="open") == 20_000
 
 
 def test_the_lag_has_the_zxid_of_a_change_in_openmetrics_only(bench, rows):

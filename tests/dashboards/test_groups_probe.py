@@ -87,6 +87,7 @@ def cluster(start_kafka_cluster) -> KafkaCluster:
     return started
 
 
+@pytest.mark.nightly
 def test_a_round_about_5000_groups_takes_less_than_a_request_a_second(cluster, rows, tmp_path, monkeypatch):
     bootstrap = cluster.bootstrap_servers[0]
     node = KafkaNode(bootstrap, NodeLogin(), timeout_seconds=30, largest_answer_bytes=2**20, client_id="t")

@@ -7,6 +7,7 @@ import re
 import time
 from collections import Counter
 from functools import partial
+from itertools import product
 from pathlib import Path
 from urllib.parse import unquote, urlencode
 from xml.etree import ElementTree
@@ -26,6 +27,7 @@ from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.page_pictures import JOB_DEAD, SHOTS
 from tests.dashboards.recorded_cases import MOMENTS, recorded_story
 from tests.dashboards.visits import Visit
+from tests.lanes import in_gate
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
@@ -485,9 +487,11 @@ def test_no_page_is_wider_than_the_screen(exporter, visit, width):
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_no_violation(exporter, visit, width, scheme):
+@pytest.mark.parametrize(
+    "screen", in_gate(("light", 1280), ("dark", 390), of=product(("light", "dark"), WIDTHS)), ids=str
+)
+def test_axe_finds_no_violation(exporter, visit, screen):
+    scheme, width = screen
     visit.page.emulate_media(color_scheme=scheme)
     visit.page.set_viewport_size({"width": width, "height": 844})
     of_rack_lost = ("", "/timeline", "/brokers", "/brokers/1", "/topics", "/topics/ledger", "/topics/ledger/0")

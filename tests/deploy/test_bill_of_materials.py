@@ -61,6 +61,7 @@ def test_the_notice_names_the_licence_of_all_that_is_installed(made):
     assert not [name for name, licence in licence_of.items() if re.search(r"\bA?GPL", licence)]
 
 
+@pytest.mark.nightly
 def test_equal_pins_give_equal_files(made, tmp_path):
     again = bill_of_materials.make(tmp_path)
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in made]

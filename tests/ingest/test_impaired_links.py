@@ -59,7 +59,12 @@ def assert_nothing_is_left(relay: Relay, threads: set[threading.Thread]) -> None
 
 
 @pytest.mark.parametrize(
-    ("delay_seconds", "bytes_per_second", "lost"), [(0.1, 1e9, 0.0), (0.005, 20_000, 0.0), (0.005, 1e9, 0.05)]
+    ("delay_seconds", "bytes_per_second", "lost"),
+    [
+        (0.1, 1e9, 0.0),
+        pytest.param(0.005, 20_000, 0.0, marks=pytest.mark.nightly),
+        pytest.param(0.005, 1e9, 0.05, marks=pytest.mark.nightly),
+    ],
 )
 def test_a_slow_or_lossy_link_delays_and_loses_nothing(
     zookeeper: ZooKeeper,

@@ -153,6 +153,7 @@ def test_a_restored_ensemble_counts_on_from_a_newer_epoch(java: Path, tmp_path: 
     assert sum("lost_zxid" in (record.data or "") for record in sessions) == 1
 
 
+@pytest.mark.nightly
 def test_an_election_goes_on_when_its_ensemble_has_lost_its_data(java: Path, tmp_path: Path) -> None:
     stop = threading.Event()
     with ZooKeeper(tmp_path / "zookeeper") as server:

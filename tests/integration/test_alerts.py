@@ -48,6 +48,7 @@ def controllers(pipeline: Pipeline) -> list[int]:
     return [row.broker for row in pipeline.rows("metadata") if isinstance(row, ControllerRow)]
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("cluster", ["60000"], indirect=True)  # longer than it is paused, however busy the machine is
 def test_a_paused_controller_is_overdue_and_an_edited_znode_makes_a_ghost(cluster: KafkaCluster, pipeline, zookeeper):
     create(cluster, t={0: [1, 2], 1: [2, 3], 2: [3, 1]})

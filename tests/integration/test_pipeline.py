@@ -69,6 +69,7 @@ def test_the_offline_partitions_of_a_killed_broker_are_named_by_the_exporter(clu
     pipeline.until("it is watched again", lambda: pipeline.samples("kontrast_partitions").get(online) == 5)
 
 
+@pytest.mark.nightly
 def test_a_job_killed_and_restarted_in_the_middle_loses_and_doubles_nothing(cluster, pipeline):
     create(cluster, first={0: [1, 2], 1: [2, 3]})
     pipeline.until("the first topic is published", lambda: topics_of(pipeline) == {"first"})

@@ -18,6 +18,7 @@ from kazoo.client import KazooClient
 from cli.embedded.errors import EmbeddedError
 from cli.main import main
 from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeeper_client
+from tests.lanes import in_gate
 from tests.migration.trees import put, settings
 from tests.waiting import eventually
 
@@ -130,7 +131,7 @@ def _outcome(migration: _Migration, name: str, spoil: Callable[[KazooClient], No
     return found[0]["outcome"]
 
 
-@pytest.mark.parametrize("name", _BLOCKS)
+@pytest.mark.parametrize("name", in_gate("absent-broker", "leftover-controller", of=_BLOCKS))
 def test_it_blocks(migration, name):
     spoil, said = _BLOCKS[name]
     assert _outcome(migration, name, spoil) == "blocks"
@@ -141,7 +142,7 @@ def test_it_blocks(migration, name):
     _runs(migration)
 
 
-@pytest.mark.parametrize("name", _KILLS)
+@pytest.mark.parametrize("name", in_gate("quota-no-number", "acl-malformed", of=_KILLS))
 def test_it_kills(migration, name):
     assert _outcome(migration, name, _KILLS[name]) == "kills"
     migration.controller.launch()
@@ -151,7 +152,7 @@ def test_it_kills(migration, name):
     assert migration.migration()["kraft_metadata_offset"] == -1
 
 
-@pytest.mark.parametrize("name", _STICKS)
+@pytest.mark.parametrize("name", in_gate("quota-fraction", of=_STICKS))
 def test_it_sticks(migration, name):
     assert _outcome(migration, name, _STICKS[name]) == "sticks"
     migration.controller.start()

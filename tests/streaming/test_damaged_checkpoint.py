@@ -122,18 +122,13 @@ def with_checksums(path: Path) -> Path:
 
 
 def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
-    """One damage a kind of file. Spark meets each in another place."""
-    spark_files = saved.streams.checkpoint / "spark"
+    """Four kinds of file, which Spark meets in different places. A night damages every kind in every way."""
     newest = {path.suffix or path.parent.name: path for path in saved.kinds() if not path.name.startswith(".")}
     cases = [
         (removed, saved.streams.checkpoint / "kontrast.json", "refused"),
-        (zeroed, spark_files / "metadata", "refused"),
         (flipped, newest["offsets"], "went on"),
-        (removed, newest["commits"], "went on"),
         (halved, newest[".changelog"], "refused"),
         (zeroed, newest[".zip"], "refused"),
-        (removed, newest[".sst"], "refused"),
-        (emptied, newest["default"], "refused"),
     ]
     for damage, path, expected in cases:
         saved.restore()
@@ -191,7 +186,7 @@ def test_every_kind_of_file_in_every_way(saved):
     assert refused > 20
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_a_directory_that_is_gone(saved):
     for directory in ("state", "state/0", "state/0/0", "state/0/_metadata", "offsets", "commits"):
         saved.restore()

@@ -91,6 +91,7 @@ exec "$@"' "$0" "$@"
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.xdist_group("pipelines")
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount and rename a host")
 def test_the_job_runs_with_docker_s_tmp_on_a_host_without_a_name(java, streams):

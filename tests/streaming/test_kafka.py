@@ -13,6 +13,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from controller.contract.records import RecordKind
 from streaming.errors import StreamError
+from tests.lanes import in_gate
 from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running
@@ -69,7 +70,7 @@ def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker,
             assert [key for key, _ in rows] == [decode_row(value).subject_key() for _, value in rows]
 
 
-@pytest.mark.parametrize("newest", [1, 2, None])
+@pytest.mark.parametrize("newest", in_gate(2, of=[1, 2, None]))
 def test_a_checkpoint_behind_the_topics_leaves_readers_with_the_newest_rows(
     shared_broker, own_name, streams, spark, work_off, newest
 ):

@@ -109,6 +109,7 @@ def test_a_java_process_that_is_killed_is_one_sentence_and_nothing_else(streams)
         eventually(lambda: not any(map(is_running, others)))
 
 
+@pytest.mark.nightly
 def test_a_second_sigterm_ends_processes_that_do_not_react(streams):
     with _at_work(streams) as (process, others):
         for pid in others:

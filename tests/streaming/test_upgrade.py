@@ -60,6 +60,7 @@ def _work_off(streams: Streams, code: Path) -> None:
     assert ended.returncode == 0, ended.stderr.decode(errors="replace")[-4000:]
 
 
+@pytest.mark.nightly
 def test_a_newer_kontrast_with_one_more_field_goes_on_from_the_checkpoint(streams, work_off, tmp_path):
     life = life_of("east", topics=10)
     third = len(life.lines) // 3
