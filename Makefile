@@ -1,6 +1,6 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-ingest
+.PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-storms bench-ingest
 .PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity bench-fleet mutants soak
 .PHONY: lint type generated prose audit format docs docs-site rules
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
@@ -99,6 +99,9 @@ endif
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
 	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)
+
+bench-storms: install-dev ## What a record costs while hundreds of partitions or topics change (BENCH_ARGS='--sizes 100 400')
+	@.venv/bin/python -m tests.bench.storms $(BENCH_ARGS)
 
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m tests.bench.ingest $(BENCH_ARGS)

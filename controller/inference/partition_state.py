@@ -8,6 +8,8 @@ States that a KRaft controller writes are taken as they are, because its actions
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
@@ -149,20 +151,28 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
 
 
 def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
+    in_vain = set[int]()
+    for rule, hypothesis, deferred in _trials(tx, write):
+        alone = hypothesis.alone if isinstance(hypothesis, WideHypothesis) else hypothesis
+        if alone is hypothesis or _explains(tx.fork(), rule, alone, write, deferred):
+            trial = tx.fork()
+            if _explains(trial, rule, hypothesis, write, deferred):
+                tx.adopt(trial)
+                tx.state.count_write(inferred_by=rule.name)
+                return True
+        in_vain.update(deferred)
+    deferral.note_vain(tx, sorted(in_vain))
+    return False
+
+
+def _trials(tx: Transaction, write: ObservedWrite) -> Iterator[tuple[Rule, Hypothesis, list[int]]]:
+    """Yield each hypothesis by its rule, first with the events that may come after it."""
     deferrable = deferral.deferrable(tx)
     asks = tx.header.settings.controlled_shutdown_enable
     for rule in (rule for rule in RULES if asks or not rule.assumes_controlled_shutdown):
         for hypothesis in rule.propose(tx, write):
             for deferred in [deferrable, []] if deferrable else [[]]:
-                alone = hypothesis.alone if isinstance(hypothesis, WideHypothesis) else None
-                if alone is not None and not _explains(tx.fork(), rule, alone, write, deferred):
-                    continue
-                trial = tx.fork()
-                if _explains(trial, rule, hypothesis, write, deferred):
-                    tx.adopt(trial)
-                    tx.state.count_write(inferred_by=rule.name)
-                    return True
-    return False
+                yield rule, hypothesis, deferred
 
 
 def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: ObservedWrite, deferred: list[int]) -> bool:

@@ -110,6 +110,7 @@ class Event(msgspec.Struct, array_like=True):
     detail: BrokersChanged | UnprovenShutdown | UnknownBroker | BrokerBounced | None = None
     inferred_by: str = ""  # its rule of inference, empty if a znode announced the event
     inferred_from: str = ""  # the write that shows the event
+    deferred_in_vain: int = 0  # writes that stayed unexplained although the event was deferred for them
 
     @property
     def sentence(self) -> str:

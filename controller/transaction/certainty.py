@@ -71,6 +71,7 @@ A worked example
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -191,7 +192,8 @@ class Certainty:
         If a write came before an older event's write, it is not known yet whether the older event was handled.
         """
         held_by = events.get(event.held_by)
-        done = [batch for batch in event.batches if _is_done(event, batch.at_batch)]
+        first_due = event.next_batch if event.writes_due else math.inf
+        done = [batch for batch in event.batches if batch.at_batch < first_due]
         if not done or (held_by is not None and held_by.writes_due):
             return ()
         event.held_by = -1
@@ -389,8 +391,3 @@ def sent_value(partition: Partition, entry: AnyEntry) -> LeaderAndIsr | None:
     if entry.value is None and not entry.read and partition.cached is not None:
         return partition.cached
     return entry.value or partition.zk_state
-
-
-def _is_done(event: Event, at_batch: int) -> bool:
-    """Return whether no write of the event up to the end of this batch is due any more."""
-    return at_batch < event.next_batch or not event.writes_due

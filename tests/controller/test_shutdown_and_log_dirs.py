@@ -8,7 +8,6 @@ import pytest
 from controller.contract.alert_row import Severity
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
-from controller.machines import partition_machine
 from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_expected, on, t0, told
 
 ALL = (1, 2, 3)
@@ -40,17 +39,6 @@ def test_no_write_is_taken_for_a_shutdown_where_controlled_shutdown_is_off():
     effects = history.state("t", 0, 3, 1, [3])  # as if broker 2, which lives, had asked
     assert not [row for row in effects if getattr(row, "cause", "").startswith("ControlledShutdown")]
     assert history.context.header.shutdowns.asked == {}
-
-
-def test_a_refused_shutdown_was_tried_on_the_written_partition_alone(monkeypatch):
-    """With 3,000 partitions of one broker, a trial on all of them took 0.1 s for each write of an edit."""
-    history = ZnodeHistory().start(*ALL, topics={"t": {at: ([3, 2, 1], 3, 0, [3, 2, 1]) for at in range(20)}})
-    tried, elect = [], partition_machine.elect
-    monkeypatch.setattr(partition_machine, "elect", lambda tx, tps, how: tried.append(len(tps)) or elect(tx, tps, how))
-    history.state("t", 0, 1, 1, [2])
-    assert history.gauges().writes["unexplained"] == 1
-    assert set(tried) <= {0, 1}
-    assert 1 in tried
 
 
 def test_rows_that_rest_on_an_inference_name_its_rule_and_the_write_that_shows_it():

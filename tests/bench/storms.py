@@ -1,0 +1,164 @@
+"""What a record costs in a storm: a history in which one cause changes hundreds of partitions or topics at once.
+
+Each storm runs in a small and a large form, and the ratio compares the time of a record. It is near 1 if a record costs
+only what it changes, and as high as that of the sizes if each record looks at everything that is in flight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import product
+from time import process_time
+from typing import Any, Final
+from unittest.mock import patch
+
+from rich.console import Console
+from rich.progress import track
+
+from controller.step import Outcome, step
+from tests.bench.figures import Figure, by_size
+from tests.controller import znode_history
+from tests.controller.znode_history import ZnodeHistory
+
+_BROKERS: Final = (1, 2, 3, 4, 5)
+_PARTITIONS_A_TOPIC: Final = 10
+_REPLICAS: Final = [3, 2, 1]
+
+
+class Storm:
+    """A cluster with so many partitions on brokers 3, 2 and 1, led by broker 3, and its history."""
+
+    def __init__(self, size: int, *, a_topic: int = _PARTITIONS_A_TOPIC, leader: int = 3) -> None:
+        self.topics = [f"t{number:06}" for number in range(size // a_topic)]
+        partitions = {at: (_REPLICAS, leader, 0, _REPLICAS) for at in range(a_topic)}
+        self.history = ZnodeHistory().start(*_BROKERS, controller=2, topics=dict.fromkeys(self.topics, partitions))
+        self.partitions = list(product(self.topics, range(a_topic)))
+
+    def write(self, leader: int, epoch: int, isr: list[int]) -> None:
+        """Write this state for each partition."""
+        for name, partition in self.partitions:
+            self.history.state(name, partition, leader, epoch, isr)
+
+    def wait(self) -> None:
+        """Let half a minute pass."""
+        for _ in range(5):
+            self.history.heartbeat(6_000)
+
+
+def _crash(storm: Storm) -> None:
+    storm.history.broker_leaves(3)
+    storm.write(2, 1, [2, 1])
+    storm.wait()
+
+
+def _crash_with_other_leaders(storm: Storm) -> None:
+    storm.history.broker_leaves(3)
+    storm.write(1, 1, [2, 1])
+    storm.wait()
+
+
+def _edited_states(storm: Storm) -> None:
+    storm.write(1, 1, [2])
+
+
+def _restart(storm: Storm) -> None:
+    storm.write(2, 1, [2, 1])
+    storm.history.broker_closes(3)
+    storm.history.broker(3)
+    storm.write(2, 1, [2, 1, 3])
+    storm.wait()
+
+
+def _failover(storm: Storm) -> None:
+    storm.history.controller_dies(2)
+    storm.history.controller(1, 2)
+    storm.write(3, 1, [3, 1])
+    storm.wait()
+
+
+def _preferred_election(storm: Storm) -> None:
+    storm.history.elect_preferred(*storm.partitions)
+    storm.write(3, 1, [3, 2, 1])
+    storm.wait()
+
+
+def _reassignment(storm: Storm) -> None:
+    adding = {str(at): [4, 5] for at in range(_PARTITIONS_A_TOPIC)}
+    removing = {str(at): [3, 2] for at in range(_PARTITIONS_A_TOPIC)}
+    for name in storm.topics:
+        moved = {at: [4, 5, *_REPLICAS] for at in range(_PARTITIONS_A_TOPIC)}
+        storm.history.topic(name, moved, adding_replicas=adding, removing_replicas=removing)
+    storm.write(3, 1, _REPLICAS)
+    storm.write(3, 1, [*_REPLICAS, 4, 5])
+    storm.wait()
+
+
+def _deletion(storm: Storm, away: tuple[int, ...] = ()) -> None:
+    for broker in away:
+        storm.history.broker_leaves(broker)
+    for name in storm.topics:
+        storm.history.delete_topic(name)
+    storm.wait()
+    for broker in away:
+        storm.history.broker(broker)
+    for name in storm.topics:
+        storm.history.topic_vanishes(name, 0)
+
+
+def _creation(storm: Storm) -> None:
+    new = [f"new-{name}" for name in storm.topics]
+    for name in new:
+        storm.history.topic(name, {0: [1, 2, 3]})
+    for name in new:
+        storm.history.state(name, 0, 1, 0, [1, 2, 3])
+
+
+_Run = Callable[[Storm], None]
+_STORMS: Final[dict[str, tuple[Callable[[int], Storm], _Run]]] = {
+    "a broker crashes": (Storm, _crash),
+    "it crashes, and others lead than expected": (Storm, _crash_with_other_leaders),
+    "states are edited": (Storm, _edited_states),
+    "a broker restarts in order": (Storm, _restart),
+    "the controller fails": (Storm, _failover),
+    "preferred leaders are elected": (partial(Storm, leader=2), _preferred_election),
+    "partitions are reassigned": (Storm, _reassignment),
+    "topics are created": (partial(Storm, a_topic=1), _creation),
+    "topics are deleted": (partial(Storm, a_topic=1), _deletion),
+    "topics wait for a broker and are deleted": (partial(Storm, a_topic=1), partial(_deletion, away=(1,))),
+}
+
+
+def _figures(size: int) -> Iterator[Figure]:
+    for name, (made, run) in track(_STORMS.items(), f"{size:,}", transient=True):
+        storm, seconds = made(size), list[float]()
+        with patch.object(znode_history, "step", partial(_timed, seconds)):
+            run(storm)
+        yield Figure(name, "ms", sum(seconds) / len(seconds) * 1_000)
+
+
+def _timed(seconds: list[float], *given: Any) -> Outcome:
+    began = process_time()
+    outcome = step(*given)
+    seconds.append(process_time() - began)
+    return outcome
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[200, 800], metavar="N", help="partitions or topics")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    asked = parser.parse_args()
+    columns = [list(_figures(size)) for size in asked.sizes]
+    if asked.json:
+        named = [{figure.name: figure.value for figure in column} for column in columns]
+        print(json.dumps(dict(zip(map(str, asked.sizes), named, strict=True)), indent=2))
+    else:
+        Console().print(by_size("A record in a storm, with so many partitions or topics", asked.sizes, columns))
+
+
+if __name__ == "__main__":
+    main()
