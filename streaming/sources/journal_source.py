@@ -149,8 +149,12 @@ def _as_arrow(batches: Sequence[JournalBatch]) -> Batches:
         if batch.hole is not None:
             # A hole goes to the cluster "", whose replica rejects it and reports it with other bad input.
             blocks.add("", batch.hole.begin, str(batch.hole).encode())
+        beginning, cluster = b"", ""  # of the line before, because most lines continue its cluster
         for offset, line in batch.placed():
-            blocks.add(cluster_of(line), offset, line)
+            if not (beginning and line.startswith(beginning)):
+                match = _CLUSTER.match(line)
+                beginning, cluster = match[0] if match else b"", cluster_of(line)
+            blocks.add(cluster, offset, line)
     return blocks.finished()
 
 
@@ -163,20 +167,32 @@ def cluster_of(line: bytes) -> str:
         return ""
 
 
+class _Block:
+    """Lines of one cluster, with the offset of each."""
+
+    __slots__ = ("lines", "offsets", "size_bytes")
+
+    def __init__(self) -> None:
+        self.offsets = array("q")
+        self.lines: list[bytes] = []
+        self.size_bytes = 0
+
+
 class _Blocks:
     """Lines on their way into blocks, by cluster."""
 
     def __init__(self) -> None:
-        self._open: dict[str, tuple[array[int], list[bytes]]] = {}
-        self._bytes: dict[str, int] = {}
+        self._open: dict[str, _Block] = {}
         self._full: list[tuple[str, bytes, bytes]] = []
 
     def add(self, cluster: str, offset: int, line: bytes) -> None:
-        offsets, lines = self._open.setdefault(cluster, (array("q"), []))
-        offsets.append(offset)
-        lines.append(line)
-        size = self._bytes[cluster] = self._bytes.get(cluster, 0) + len(line)
-        if size >= BLOCK_BYTES:
+        block = self._open.get(cluster)
+        if block is None:
+            block = self._open[cluster] = _Block()
+        block.offsets.append(offset)
+        block.lines.append(line)
+        block.size_bytes += len(line)
+        if block.size_bytes >= BLOCK_BYTES:
             self._close(cluster)
 
     def finished(self) -> Batches:
@@ -189,6 +205,5 @@ class _Blocks:
         return iter([pa.RecordBatch.from_arrays(columns, names=["cluster", "offsets", "value"])])
 
     def _close(self, cluster: str) -> None:
-        offsets, lines = self._open.pop(cluster)
-        self._bytes[cluster] = 0
-        self._full.append((cluster, offsets.tobytes(), pack(b"\n".join(lines))))
+        block = self._open.pop(cluster)
+        self._full.append((cluster, block.offsets.tobytes(), pack(b"\n".join(block.lines))))

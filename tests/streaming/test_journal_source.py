@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.published import unpack
 from streaming.sources import journal_source
 from streaming.sources.journal_source import JournalReader
 from transport.journal import ForeignOffsetError, JournalWriter
@@ -45,3 +46,15 @@ def test_a_journal_that_stays_away_is_an_error_that_names_the_way_out(
     shutil.rmtree(changes)
     with pytest.raises(ForeignOffsetError, match="kontrast stream --rebuild"):
         rows(reader, {"offset": end})
+
+
+def test_each_line_goes_to_its_own_cluster_whatever_stands_before_it(changes: Path) -> None:
+    east, eastern, garbage = b'{"v":1,"cluster":"east"}', b'{"v":1,"cluster":"eastern"}', b'{"v":1,"cluster"'
+    reordered, no_text = b'{"cluster":"east","v":1}', b'{"v":1,"cluster":"\xff"}'
+    lines = [east, eastern, east, east, garbage, east, reordered, no_text, no_text, eastern]
+    with JournalWriter(changes) as writer:
+        writer.append(lines)
+    reader = JournalReader(changes, 1024)
+    ((batch,), _) = reader.read(reader.initialOffset())
+    found = {row["cluster"]: unpack(row["value"]).split(b"\n") for row in batch.to_pylist()}
+    assert found == {"east": [east] * 4 + [reordered], "eastern": [eastern] * 2, "": [garbage, no_text, no_text]}
