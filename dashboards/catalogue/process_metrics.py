@@ -1,4 +1,4 @@
-"""Metrics of every process with pages, its version and the refusals of its HTTP server."""
+"""Metrics of every process with pages: its version, its live memory, and the refusals of its HTTP server."""
 
 from __future__ import annotations
 
@@ -9,6 +9,22 @@ BUILD_INFO = Metric(
     help="The running Kontrast; always 1.",
     type=MetricType.INFO,
     labels=("version", "python"),
+    before_ready=True,
+    of_pages=True,
+)
+SMALL_OBJECTS = Metric(
+    name="kontrast_process_small_objects",
+    help="Objects of up to 512 bytes that Python holds. They and the heap grow with a leak, while resident memory also"
+    " grows with gaps between objects.",
+    labels=(),
+    before_ready=True,
+    of_pages=True,
+)
+HEAP_BYTES = Metric(
+    name="kontrast_process_heap_bytes",
+    help="Size of the larger objects, which the process holds in the heap of glibc. Absent with another C library.",
+    labels=(),
+    unit="bytes",
     before_ready=True,
     of_pages=True,
 )

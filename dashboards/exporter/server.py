@@ -37,7 +37,7 @@ from dashboards.probe.metrics import broker_view_collector, quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
-from dashboards.serving.metrics import BuildCollector, metrics_route, wanted_by
+from dashboards.serving.metrics import ProcessCollector, metrics_route, wanted_by
 from outputs import open_outputs
 from outputs.follower import Follower
 from outputs.reading import ALERTING_OUTPUTS, FOLLOWED_OUTPUTS, JoinedCounts, ReadingSnapshot
@@ -63,7 +63,7 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     page = PartitionsPage(memory, reading, config.alertmanager.stale_after_ms) if config.partitions_page else None
     app = _App(config, memory, reading, followers, delivery.active_alerts, page)
     figures = HttpFigures()
-    own = BuildCollector(), HttpCollector(figures)
+    own = ProcessCollector(), HttpCollector(figures)
     app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
     transitions = Transitions(config.sources, config.connect_timeout_seconds, memory)
     clients = lambda cluster: Clients(prober.known_groups(cluster), config.teams)  # noqa: E731

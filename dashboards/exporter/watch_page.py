@@ -24,7 +24,7 @@ from dashboards.catalogue.metric import Metric
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.serving.connections import HttpCollector, HttpFigures
 from dashboards.serving.http import HttpServer
-from dashboards.serving.metrics import BuildCollector, metrics_route
+from dashboards.serving.metrics import ProcessCollector, metrics_route
 from transport.forwarding import Forwarding
 from transport.listening import Listening
 
@@ -87,7 +87,7 @@ def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpSe
     registry = CollectorRegistry()
     figures = HttpFigures()
     registry.register(ForwardingCollector(forwardings))
-    registry.register(BuildCollector())
+    registry.register(ProcessCollector())
     registry.register(HttpCollector(figures))
 
     def readyz(_: Request) -> PlainTextResponse:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gzip
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -94,12 +96,37 @@ class _Renderings:
         return gzip.compress(body, compresslevel=1) if wanted.gzip else body
 
 
-class BuildCollector(Collector):
-    """Collector that answers each scrape with the version of this process."""
+class ProcessCollector(Collector):
+    """Collector that answers each scrape with the version and the live memory of this process."""
 
     def collect(self) -> Iterator[Family]:
-        """Yield the one family."""
+        """Yield the families."""
         yield family(process_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
+        yield family(process_metrics.SMALL_OBJECTS, [((), sys.getallocatedblocks())])
+        if (heap_bytes := _heap_bytes()) is not None:
+            yield family(process_metrics.HEAP_BYTES, [((), heap_bytes)])
+
+
+class _MallocInfo(ctypes.Structure):
+    """Result of `mallinfo2`, which glibc has from 2.33 on."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
+
+def _heap_bytes() -> int | None:
+    """Return the bytes in use in glibc's heaps, or None with another C library."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        return None
+    library.mallinfo2.restype = _MallocInfo
+    info = library.mallinfo2()
+    return int(info.uordblks + info.hblkhd)
 
 
 def _build_version() -> str:

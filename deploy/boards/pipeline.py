@@ -30,7 +30,7 @@ def board() -> dashboard.Dashboard:
     pipeline = new_board(
         "pipeline", "Kontrast itself", "Whether the other boards are correct and current, and which part is slow."
     )
-    for add in (_truth, _watch, _stream, _serve):
+    for add in (_truth, _watch, _stream, _serve, _processes):
         add(pipeline)
     return pipeline
 
@@ -270,6 +270,24 @@ def _serve(pipeline: dashboard.Dashboard) -> None:
             "Number of the newest ZooKeeper change within its epoch. It restarts with each leader of the ensemble.",
             Line(newest(pipeline_metrics.ZXID_SEQUENCE), legend(word="sequence")),
             unit="none",
+        ),
+    )
+
+
+def _processes(pipeline: dashboard.Dashboard) -> None:
+    section(
+        pipeline,
+        "Processes of watch and serve",
+        graph(
+            "Small objects",
+            "Objects of up to 512 bytes that Python holds. Growth for hours is a leak, or a cluster that grows.",
+            Line(newest(process_metrics.SMALL_OBJECTS, "instance"), "{{instance}}"),
+        ),
+        graph(
+            "Heap",
+            "Size of the larger objects. Resident memory is higher by the gaps between objects, which spread.",
+            Line(newest(process_metrics.HEAP_BYTES, "instance"), "{{instance}}"),
+            unit="bytes",
         ),
         listing(
             "Versions",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import product
 from time import process_time
 from typing import Any, Final
 from unittest.mock import patch
@@ -21,21 +20,19 @@ from rich.progress import track
 from controller.step import Outcome, step
 from tests.bench.figures import Figure, by_size
 from tests.controller import znode_history
-from tests.controller.znode_history import ZnodeHistory
+from tests.controller.znode_history import Topics, ZnodeHistory
 
-_BROKERS: Final = (1, 2, 3, 4, 5)
 _PARTITIONS_A_TOPIC: Final = 10
 _REPLICAS: Final = [3, 2, 1]
 
 
 class Storm:
-    """A cluster with so many partitions on brokers 3, 2 and 1, led by broker 3, and its history."""
+    """A cluster with these topics, whose controller is broker 2, and its history."""
 
-    def __init__(self, size: int, *, a_topic: int = _PARTITIONS_A_TOPIC, leader: int = 3) -> None:
-        self.topics = [f"t{number:06}" for number in range(size // a_topic)]
-        partitions = {at: (_REPLICAS, leader, 0, _REPLICAS) for at in range(a_topic)}
-        self.history = ZnodeHistory().start(*_BROKERS, controller=2, topics=dict.fromkeys(self.topics, partitions))
-        self.partitions = list(product(self.topics, range(a_topic)))
+    def __init__(self, brokers: Sequence[int], topics: Topics) -> None:
+        self.topics = list(topics)
+        self.history = ZnodeHistory().start(*brokers, controller=2, topics=topics)
+        self.partitions = [(name, partition) for name, partitions in topics.items() for partition in partitions]
 
     def write(self, leader: int, epoch: int, isr: list[int]) -> None:
         """Write this state for each partition."""
@@ -46,6 +43,31 @@ class Storm:
         """Let half a minute pass."""
         for _ in range(5):
             self.history.heartbeat(6_000)
+
+
+def _on_five(size: int, *, a_topic: int = _PARTITIONS_A_TOPIC, leader: int = 3) -> Storm:
+    """Return a cluster whose partitions are all on brokers 3, 2 and 1."""
+    partitions = {at: (_REPLICAS, leader, 0, _REPLICAS) for at in range(a_topic)}
+    return Storm((1, 2, 3, 4, 5), {f"t{number:06}": partitions for number in range(size // a_topic)})
+
+
+def _on_racks(size: int) -> Storm:
+    """Return a cluster in which each broker of a rack leads ten partitions, with a replica on two others."""
+    rack = range(100, 100 + size // _PARTITIONS_A_TOPIC)
+    replicas = {broker: [broker, 1, 2] for broker in rack}
+    topics = {
+        f"t{broker}": {at: (replicas[broker], broker, 0, replicas[broker]) for at in range(_PARTITIONS_A_TOPIC)}
+        for broker in rack
+    }
+    return Storm((1, 2, *rack), topics)
+
+
+def _rack_crash(storm: Storm) -> None:
+    for name in storm.topics:
+        storm.history.broker_leaves(int(name[1:]))
+    for name, partition in storm.partitions:
+        storm.history.state(name, partition, 1, 1, [1, 2])
+    storm.wait()
 
 
 def _crash(storm: Storm) -> None:
@@ -118,16 +140,17 @@ def _creation(storm: Storm) -> None:
 
 _Run = Callable[[Storm], None]
 _STORMS: Final[dict[str, tuple[Callable[[int], Storm], _Run]]] = {
-    "a broker crashes": (Storm, _crash),
-    "it crashes, and others lead than expected": (Storm, _crash_with_other_leaders),
-    "states are edited": (Storm, _edited_states),
-    "a broker restarts in order": (Storm, _restart),
-    "the controller fails": (Storm, _failover),
-    "preferred leaders are elected": (partial(Storm, leader=2), _preferred_election),
-    "partitions are reassigned": (Storm, _reassignment),
-    "topics are created": (partial(Storm, a_topic=1), _creation),
-    "topics are deleted": (partial(Storm, a_topic=1), _deletion),
-    "topics wait for a broker and are deleted": (partial(Storm, a_topic=1), partial(_deletion, away=(1,))),
+    "a broker crashes": (_on_five, _crash),
+    "a whole rack crashes": (_on_racks, _rack_crash),
+    "a broker crashes, others lead than expected": (_on_five, _crash_with_other_leaders),
+    "states are edited": (_on_five, _edited_states),
+    "a broker restarts in order": (_on_five, _restart),
+    "the controller fails": (_on_five, _failover),
+    "preferred leaders are elected": (partial(_on_five, leader=2), _preferred_election),
+    "partitions are reassigned": (_on_five, _reassignment),
+    "topics are created": (partial(_on_five, a_topic=1), _creation),
+    "topics are deleted": (partial(_on_five, a_topic=1), _deletion),
+    "topics wait for a broker and are deleted": (partial(_on_five, a_topic=1), partial(_deletion, away=(1,))),
 }
 
 

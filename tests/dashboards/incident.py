@@ -31,7 +31,7 @@ from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
-from dashboards.serving.metrics import BuildCollector
+from dashboards.serving.metrics import ProcessCollector
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 from outputs.reading import ReadingCounts
@@ -263,7 +263,7 @@ class _Pipeline:
         self._quorum.now_ms = now * 1000
         pages = {SERVE_PAGE: (self._serve, self._asked), WATCH_PAGE: (self._watch,)}
         for page, collectors in pages.items():
-            for collector in (BuildCollector(), *collectors):
+            for collector in (ProcessCollector(), *collectors):
                 yield from _lines(collector, page, now)
 
     def _take(self, cluster: str, row: Row) -> None:

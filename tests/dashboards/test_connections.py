@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import socket
 import threading
@@ -13,6 +14,7 @@ from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.watch_page import open_page, run as run_watching
 from dashboards.serving import connections
+from dashboards.serving.metrics import ProcessCollector
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import Forwarding
@@ -137,6 +139,24 @@ def test_wrong_logins_are_counted_said_once_and_hold_up_nobody(tmp_path, start_e
 def test_what_every_server_of_pages_says_is_of_the_catalogue():
     assert {metric.name for metric in CATALOGUE if metric.of_pages} == {
         "kontrast_build_info",
+        "kontrast_process_small_objects",
+        "kontrast_process_heap_bytes",
         "kontrast_http_wrong_logins_total",
         "kontrast_http_dropped_connections_total",
     }
+
+
+def test_live_memory_grows_by_what_is_held_and_not_by_what_was_freed():
+    def told() -> list[float]:
+        return [family.samples[0].value for family in ProcessCollector().collect()][1:]
+
+    gc.collect()
+    before = told()
+    held = [*(bytearray(100_000) for _ in range(100)), *([number] for number in range(100_000))]
+    objects, heap = (now - was for now, was in zip(told(), before, strict=True))
+    assert 100_000 <= objects < 300_000
+    assert 10_000_000 <= heap < 12_000_000
+    del held
+    objects, heap = (now - was for now, was in zip(told(), before, strict=True))
+    assert objects < 1_000
+    assert heap < 1_000_000

@@ -15,6 +15,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import httpx
+
 from tests.processes import command_line_of, descendants
 from tests.soak.kontrast import PARTS, STREAM, Kontrast
 
@@ -26,7 +28,10 @@ _HEAP = re.compile(r"(?:new generation|tenured generation)\s+total (\d+)K, used 
 _MOST_HEAP = re.compile(r"-Xmx(\d+)([kmgKMG])")
 _SHIFTS: Mapping[str, int] = {"k": 10, "m": 20, "g": 30}
 HEAP_TAKEN = "heap_taken_permille"
+HEAP_BYTES, SMALL_OBJECTS = "heap_bytes", "small_objects"
+_LIVE = re.compile(rf"^kontrast_process_({HEAP_BYTES}|{SMALL_OBJECTS}) (\S+)", re.MULTILINE)
 _JCMD_SECONDS = 60
+_PAGE_SECONDS = 10
 _COLLECTIONS = 4
 # Spark removes old files of its checkpoint once a minute. Between two cleanings their number follows the number of
 # batches, which follows the load: the same job had 190 or 350 just after a cleaning. A leak adds files that stay.
@@ -69,8 +74,7 @@ class Meter:
         for name in PARTS:
             pid = self._kontrast.parts[name].pid
             if pid is not None and (values := _process(pid)) is not None:
-                files = self._temporary_files(name)
-                yield Sample(at, name, _life(pid), {**values, **files})
+                yield Sample(at, name, _life(pid), {**values, **self._temporary_files(name), **self._live(name)})
 
     def _job(self, at: float, *, collected: bool) -> Iterable[Sample]:
         pid = self._kontrast.parts[STREAM].pid
@@ -85,6 +89,13 @@ class Meter:
             if readings:
                 total = {key: sum(reading[key] for reading in readings) for key in readings[0]}
                 yield Sample(at, WORKERS, _life(java), {**total, "processes": len(readings)})
+
+    def _live(self, name: str) -> Mapping[str, int]:
+        """Return the live memory that the process's page tells, or nothing without a page."""
+        with suppress(KeyError, httpx.HTTPError):  # it is being restarted
+            page = httpx.get(f"http://{self._kontrast.pages[name]}/metrics", timeout=_PAGE_SECONDS).text
+            return {reading: int(float(value)) for reading, value in _LIVE.findall(page)}
+        return {}
 
     def _temporary_files(self, name: str) -> Mapping[str, int]:
         count, size = old_files(self._kontrast.temporary_directory(name))

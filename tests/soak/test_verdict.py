@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.soak.measurements import HEAP_TAKEN, Sample, old_files
+from tests.soak.measurements import HEAP_BYTES, HEAP_TAKEN, SMALL_OBJECTS, Sample, old_files
 from tests.soak.verdict import judge
 
 MEGABYTE = 1024 * 1024
@@ -47,6 +47,27 @@ def test_each_life_begins_anew_and_the_longest_is_judged():
     long = samples([80 * MEGABYTE] * 40, reading="rss_bytes", life="2@2", begin=1200.0)
     (judged,) = judge([*short, *long])
     assert (judged.grew, judged.first) == (False, 80 * MEGABYTE)
+
+
+@pytest.mark.parametrize(
+    ("heap_a_minute", "objects_a_minute", "readings"),
+    [(0, 0, []), (MEGABYTE / 4, 0, ["heap_bytes"]), (0, 2_000, ["small_objects"])],
+)
+def test_live_memory_is_judged_and_gaps_between_objects_are_not(heap_a_minute, objects_a_minute, readings):
+    of = [
+        Sample(
+            60.0 * minute,
+            "serve",
+            "1@1",
+            {
+                "rss_bytes": int((95 + 0.5 * minute) * MEGABYTE),
+                HEAP_BYTES: int(20 * MEGABYTE + heap_a_minute * minute),
+                SMALL_OBJECTS: 500_000 + objects_a_minute * minute,
+            },
+        )
+        for minute in range(60)
+    ]
+    assert [each.reading for each in judge(of) if each.grew] == readings
 
 
 @pytest.mark.parametrize(("kept_an_hour", "violations"), [(0, 0), (600, 1)])
