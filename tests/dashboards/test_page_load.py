@@ -12,7 +12,7 @@ import pytest
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import routes
 from dashboards.page.interface import API
-from dashboards.page.newest_pages import NewestPages
+from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.serving import pool
 from questions.known_clusters import KnownCluster
 from tests.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
@@ -126,3 +126,14 @@ def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypa
         assert pool.BUSY in body.decode()
         assert exporter.get(f"{prefix}/clusters/north")[0] == 200  # other pages have their own threads
         released.set()
+
+
+def test_a_page_is_kept_for_its_second():
+    pages = NewestPages()
+    first, second = PageState(1, 100), PageState(1, 101)
+    pages.made("/", first, lambda: b"first")
+    pages.made("/topics", first, lambda: b"topics")
+    assert pages.made("/", first, lambda: b"not made again").plain == b"first"
+    pages.made("/", second, lambda: b"second")
+    assert pages.kept("/topics", first) is None
+    assert pages.kept("/", second) == pages.made("/", second, lambda: b"not made again")
