@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
 
 from anyio import CapacityLimiter, Lock, to_thread
 from prometheus_client import CollectorRegistry
@@ -96,14 +97,30 @@ class _Renderings:
         return gzip.compress(body, compresslevel=1) if wanted.gzip else body
 
 
+class LiveMemory(NamedTuple):
+    """What a process holds, without free memory between its objects."""
+
+    small_objects: int  # of up to 512 bytes, which Python allocates itself
+    heap_bytes: int | None  # of larger objects, None with another C library than glibc
+
+
+def live_memory() -> LiveMemory:
+    """Return the live memory of this process."""
+    return LiveMemory(sys.getallocatedblocks(), _heap_bytes())
+
+
 class ProcessCollector(Collector):
     """Collector that answers each scrape with the version and the live memory of this process."""
+
+    def __init__(self, live: Callable[[], LiveMemory] = live_memory) -> None:
+        self._live = live
 
     def collect(self) -> Iterator[Family]:
         """Yield the families."""
         yield family(process_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
-        yield family(process_metrics.SMALL_OBJECTS, [((), sys.getallocatedblocks())])
-        if (heap_bytes := _heap_bytes()) is not None:
+        objects, heap_bytes = self._live()
+        yield family(process_metrics.SMALL_OBJECTS, [((), objects)])
+        if heap_bytes is not None:
             yield family(process_metrics.HEAP_BYTES, [((), heap_bytes)])
 
 

@@ -31,7 +31,7 @@ from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
-from dashboards.serving.metrics import ProcessCollector
+from dashboards.serving.metrics import LiveMemory, ProcessCollector
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 from outputs.reading import ReadingCounts
@@ -89,6 +89,7 @@ RECORDS_OF_THE_QUORUM_A_SECOND = 2
 DIFFERS_AFTER_RECORDS = 20
 MAINTENANCE = {"east": (Maintenance((BrokerId(2),), (BEGIN + 3600) * 1000), Maintenance((), (BEGIN + 7200) * 1000))}
 STATE_BYTES, STATE_VALUES, STATE_COMMIT_MS = 2_000_000, 130, 9
+LIVE_MEMORY = LiveMemory(small_objects=500_000, heap_bytes=20_000_000)
 
 
 @dataclass(slots=True)
@@ -263,7 +264,7 @@ class _Pipeline:
         self._quorum.now_ms = now * 1000
         pages = {SERVE_PAGE: (self._serve, self._asked), WATCH_PAGE: (self._watch,)}
         for page, collectors in pages.items():
-            for collector in (ProcessCollector(), *collectors):
+            for collector in (ProcessCollector(lambda: LIVE_MEMORY), *collectors):
                 yield from _lines(collector, page, now)
 
     def _take(self, cluster: str, row: Row) -> None:
