@@ -17,7 +17,7 @@ import pytest
 
 FILE: Final = Path(__file__).with_suffix(".json")
 # `make test` leaves out longer units. All units up to this limit need 250 s in three processes on two idle cores.
-QUICK_SECONDS: Final = 4.0
+QUICK_SECONDS: Final = 2.0
 _SHORTEST_RECORDED_SECONDS: Final = 1.0
 
 # Tests that `make test` runs however long they take: one at least for each promise of the README.
