@@ -19,7 +19,7 @@ Hypothesis: TypeAlias = Callable[[Transaction], None]
 class WideHypothesis:
     """Hypothesis whose handlers run over many partitions. Before the `whole`, it is tried on the written one `alone`.
 
-    A refused attempt at 3,000 partitions of one broker took 0.1 s, and a script may edit as many states at once.
+    A refused attempt at 3,000 partitions of one broker took 0.2 s, and a script may edit as many states at once.
     """
 
     alone: Hypothesis
