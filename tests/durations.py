@@ -16,7 +16,7 @@ from typing import Final
 import pytest
 
 FILE: Final = Path(__file__).with_suffix(".json")
-# `make test` leaves out longer units. The others need 335 s in three processes on two idle cores, with 4 s 488 s.
+# `make test` leaves out longer units. The others need 335 s in three processes on two idle cores.
 QUICK_SECONDS: Final = 2.0
 _SHORTEST_RECORDED_SECONDS: Final = 1.0
 

@@ -21,7 +21,6 @@ from time import process_time
 from typing import Any
 
 import msgspec
-from rich.console import Console
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import PartitionRow
@@ -30,7 +29,7 @@ from controller.contract.row import Row
 from controller.model.context import Context
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import steps
-from tests.bench.figures import Figure, by_size
+from tests.bench.figures import Figure, print_by_size
 from tests.bench.placement import (
     PARTITIONS_A_TOPIC,
     REPLICATION_FACTOR,
@@ -332,12 +331,8 @@ def main() -> None:
     asked = parser.parse_args()
     shape = shape_of(asked)
     columns = [list(figures(size, shape, takeovers=asked.takeovers)) for size in asked.partitions]
-    if asked.json:
-        named = [{figure.name: figure.value for figure in column} for column in columns]
-        print(json.dumps(dict(zip(map(str, asked.partitions), named, strict=True)), indent=2))
-    else:
-        title = f"The core on one core, {shape}, replication factor {REPLICATION_FACTOR}"
-        Console().print(by_size(title, asked.partitions, columns))
+    title = f"The core on one core, {shape}, replication factor {REPLICATION_FACTOR}"
+    print_by_size(title, asked.partitions, columns, as_json=asked.json)
 
 
 if __name__ == "__main__":

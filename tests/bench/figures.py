@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
+from rich.console import Console
 from rich.table import Table
 
 
@@ -44,6 +45,15 @@ def by_size(title: str, sizes: Iterable[int | str], columns: Iterable[Sequence[F
         ratio = f"{last.value / first.value:.2f}" if first.value else ""
         shown.add_row(first.name, *map(str, row), ratio, last.goal)
     return shown
+
+
+def print_by_size(title: str, sizes: Sequence[int], columns: Sequence[Sequence[Figure]], *, as_json: bool) -> None:
+    """Print the figures by size, as a table or as JSON."""
+    if as_json:
+        named = [{figure.name: figure.value for figure in column} for column in columns]
+        print(json.dumps(dict(zip(map(str, sizes), named, strict=True)), indent=2))
+    else:
+        Console().print(by_size(title, sizes, columns))
 
 
 def listed(title: str, measured: Iterable[Figure]) -> Table:

@@ -7,18 +7,16 @@ only what it changes, and as high as that of the sizes if each record looks at e
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import process_time
 from typing import Any, Final
 from unittest.mock import patch
 
-from rich.console import Console
 from rich.progress import track
 
 from controller.step import Outcome, step
-from tests.bench.figures import Figure, by_size
+from tests.bench.figures import Figure, print_by_size
 from tests.controller import znode_history
 from tests.controller.znode_history import Topics, ZnodeHistory
 
@@ -176,11 +174,8 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     asked = parser.parse_args()
     columns = [list(_figures(size)) for size in asked.sizes]
-    if asked.json:
-        named = [{figure.name: figure.value for figure in column} for column in columns]
-        print(json.dumps(dict(zip(map(str, asked.sizes), named, strict=True)), indent=2))
-    else:
-        Console().print(by_size("A record in a storm, with so many partitions or topics", asked.sizes, columns))
+    title = "A record in a storm, with so many partitions or topics"
+    print_by_size(title, asked.sizes, columns, as_json=asked.json)
 
 
 if __name__ == "__main__":

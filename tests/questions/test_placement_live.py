@@ -27,6 +27,7 @@ from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
 from questions.placement import current_assignment, placed_by_kafka
 from streaming.java.installation import find_java
+from tests.lanes import in_gate
 from tests.older_releases import KAFKA_TOOLS, class_path_of, older_jars
 
 # In the order of a Java hash map with these ids, which is not ascending. 1 and 17 share a bucket.
@@ -103,7 +104,7 @@ def registration(broker: int, port: int) -> bytes:
     return json.dumps(znode).encode()
 
 
-@pytest.fixture(params=[*(pytest.param(each, marks=pytest.mark.nightly) for each in ("1.1.1", "2.8.2")), "3.9.2"])
+@pytest.fixture(params=in_gate("3.9.2", of=("1.1.1", "2.8.2", "3.9.2")))
 def cluster(request, shared_chroot: str, tmp_path: Path) -> Iterator[Cluster]:
     broker = KafkaBroker(REAL, shared_chroot, tmp_path / "broker", class_path=class_path_of(request.param))
     broker.settings |= {

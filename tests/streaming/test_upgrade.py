@@ -17,6 +17,7 @@ from deploy.dist import PACKAGES
 from streaming.checkpoint.directory import STATE_FORMAT
 from streaming.checkpoint.settings import BEGINS_AGAIN
 from tests.archives import extract
+from tests.lanes import in_gate
 from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.earlier_state import TOPICS
@@ -85,7 +86,7 @@ def _unpack(archive: Path, streams: Streams) -> dict[str, int | str]:
     return json.loads((streams.checkpoint / "kontrast.json").read_text())
 
 
-@pytest.mark.parametrize("versions_older", [0, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("versions_older", in_gate(0, of=(0, 1)))
 @pytest.mark.parametrize("archive", _EARLIER, ids=lambda archive: archive.name.partition(".")[0])
 def test_the_state_of_an_earlier_commit_goes_on_or_begins_again(archive, versions_older, streams, work_off, caplog):
     settings = _unpack(archive, streams)
