@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import gzip
 import platform
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import NamedTuple
 
 from anyio import CapacityLimiter, Lock, to_thread
 from prometheus_client import CollectorRegistry
@@ -24,6 +21,7 @@ from starlette.routing import Route
 from dashboards.catalogue import process_metrics
 from dashboards.catalogue.families import family
 from dashboards.catalogue.metric import METRICS_PAGE
+from dashboards.serving.live_memory import LiveMemory, live_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +95,6 @@ class _Renderings:
         return gzip.compress(body, compresslevel=1) if wanted.gzip else body
 
 
-class LiveMemory(NamedTuple):
-    """What a process holds, without free memory between its objects."""
-
-    small_objects: int  # of up to 512 bytes, which Python allocates itself
-    heap_bytes: int | None  # of larger objects, None where the C library is not glibc
-
-
-def live_memory() -> LiveMemory:
-    """Return the live memory of this process."""
-    return LiveMemory(sys.getallocatedblocks(), _heap_bytes())
-
-
 class ProcessCollector(Collector):
     """Collector that answers each scrape with the version and the live memory of this process."""
 
@@ -122,28 +108,6 @@ class ProcessCollector(Collector):
         yield family(process_metrics.SMALL_OBJECTS, [((), objects)])
         if heap_bytes is not None:
             yield family(process_metrics.HEAP_BYTES, [((), heap_bytes)])
-
-
-class _MallocInfo(ctypes.Structure):
-    """Result of `mallinfo2`, which glibc has from 2.33 on."""
-
-    _fields_ = tuple(
-        (name, ctypes.c_size_t)
-        for name in (
-            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
-            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
-        )
-    )
-
-
-def _heap_bytes() -> int | None:
-    """Return the bytes in use in glibc's heaps, or None with another C library."""
-    library = ctypes.CDLL(None)
-    if not hasattr(library, "mallinfo2"):
-        return None
-    library.mallinfo2.restype = _MallocInfo
-    info = library.mallinfo2()
-    return int(info.uordblks + info.hblkhd)
 
 
 def _build_version() -> str:

@@ -31,7 +31,8 @@ from dashboards.exporter.watch_page import ForwardingCollector
 from dashboards.probe.metrics import quorum_collector
 from dashboards.probe.prober import Prober
 from dashboards.probe.quorum import QuorumSeen
-from dashboards.serving.metrics import LiveMemory, ProcessCollector
+from dashboards.serving.live_memory import LiveMemory
+from dashboards.serving.metrics import ProcessCollector
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum
 from outputs.reading import ReadingCounts

@@ -18,7 +18,8 @@ WATCHERS = ("watch-1", "watch-2")
 STREAM, SERVE = "stream", "serve"
 PARTS = (*WATCHERS, STREAM, SERVE)
 SESSION_SECONDS = 6.0
-_ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[2]
+IN_EACH_PROCESS = Path(__file__).with_name("in_each_process")
 _CONFIGURATION = """\
 [watch]
 to = "kafka://{kafka}/{changes}"
@@ -65,6 +66,8 @@ class Kontrast:
         self.outputs, self.checkpoint = directory / "outputs", directory / "checkpoint"
         self.configuration = directory / "kontrast.toml"
         self._short = short
+        self.live_memory = directory / "live"  # a file for each Python process, by its number
+        self.live_memory.mkdir(parents=True)
         self._clusters = clusters
         self.pages = {name: f"127.0.0.1:{free_port()}" for name in (*WATCHERS, SERVE)}
         self._write_configuration()
@@ -83,7 +86,8 @@ class Kontrast:
         temporary = self.temporary_directory(name)
         temporary.mkdir(exist_ok=True)
         inherited = {key: value for key, value in os.environ.items() if not key.startswith("KONTRAST_")}
-        own = {"TMPDIR": str(temporary), "PYTHONPATH": str(_ROOT)}
+        path = os.pathsep.join(map(str, (IN_EACH_PROCESS, ROOT)))
+        own = {"TMPDIR": str(temporary), "PYTHONPATH": path, "SOAK_LIVE_MEMORY": str(self.live_memory)}
         # Java asks for no TMPDIR.
         java = {"JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={temporary}"} if name == STREAM else {}
         return {**inherited, **own, **java}

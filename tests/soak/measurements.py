@@ -15,8 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-import httpx
-
+from dashboards.serving.live_memory import LiveMemory
 from tests.processes import command_line_of, descendants
 from tests.soak.kontrast import PARTS, STREAM, Kontrast
 
@@ -28,10 +27,8 @@ _HEAP = re.compile(r"(?:new generation|tenured generation)\s+total (\d+)K, used 
 _MOST_HEAP = re.compile(r"-Xmx(\d+)([kmgKMG])")
 _SHIFTS: Mapping[str, int] = {"k": 10, "m": 20, "g": 30}
 HEAP_TAKEN = "heap_taken_permille"
-HEAP_BYTES, SMALL_OBJECTS = "heap_bytes", "small_objects"
-_LIVE = re.compile(rf"^kontrast_process_({HEAP_BYTES}|{SMALL_OBJECTS}) (\S+)", re.MULTILINE)
+SMALL_OBJECTS, HEAP_BYTES = LiveMemory._fields
 _JCMD_SECONDS = 60
-_PAGE_SECONDS = 10
 _COLLECTIONS = 4
 # Spark removes old files of its checkpoint once a minute. Between two cleanings their number follows the number of
 # batches, which follows the load: the same job had 190 or 350 just after a cleaning. A leak adds files that stay.
@@ -73,8 +70,8 @@ class Meter:
     def _processes(self, at: float) -> Iterable[Sample]:
         for name in PARTS:
             pid = self._kontrast.parts[name].pid
-            if pid is not None and (values := _process(pid)) is not None:
-                yield Sample(at, name, _life(pid), {**values, **self._temporary_files(name), **self._live(name)})
+            if pid is not None and (values := self._python_process(pid)) is not None:
+                yield Sample(at, name, _life(pid), {**values, **self._temporary_files(name)})
 
     def _job(self, at: float, *, collected: bool) -> Iterable[Sample]:
         pid = self._kontrast.parts[STREAM].pid
@@ -85,17 +82,20 @@ class Meter:
                 heap = {**_committed_heap(java), **_heap(java, collected=collected)}
                 yield Sample(at, JAVA, _life(java), {**values, **heap})
             workers = [each for each in started if "pyspark" in command_line_of(each) and each != java]
-            readings = [found for each in workers if (found := _process(each)) is not None]
+            readings = [found for each in workers if (found := self._python_process(each)) is not None]
             if readings:
-                total = {key: sum(reading[key] for reading in readings) for key in readings[0]}
+                common = set.intersection(*map(set, readings))
+                total = {key: sum(reading[key] for reading in readings) for key in readings[0] if key in common}
                 yield Sample(at, WORKERS, _life(java), {**total, "processes": len(readings)})
 
-    def _live(self, name: str) -> Mapping[str, int]:
-        """Return the live memory that the process's page tells, or nothing without a page."""
-        with suppress(KeyError, httpx.HTTPError):  # it is being restarted
-            page = httpx.get(f"http://{self._kontrast.pages[name]}/metrics", timeout=_PAGE_SECONDS).text
-            return {reading: int(float(value)) for reading, value in _LIVE.findall(page)}
-        return {}
+    def _python_process(self, pid: int) -> Mapping[str, int] | None:
+        """Return the readings of a process and its live memory, or None after its end."""
+        values = _process(pid)
+        if values is not None:
+            with suppress(OSError):  # it has begun just now
+                told = json.loads((self._kontrast.live_memory / str(pid)).read_text())
+                values |= {reading: value for reading, value in told.items() if value is not None}
+        return values
 
     def _temporary_files(self, name: str) -> Mapping[str, int]:
         count, size = old_files(self._kontrast.temporary_directory(name))
