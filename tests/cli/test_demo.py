@@ -35,9 +35,7 @@ def test_a_port_in_use_ends_the_demo_with_a_sentence(java, tmp_path):
     assert not (tmp_path / "cluster").exists()
 
 
-@pytest.mark.parametrize(
-    "number", in_gate(signal.SIGINT, signal.SIGKILL, of=[signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-)
+@pytest.mark.parametrize("number", in_gate(signal.SIGKILL, of=[signal.SIGINT, signal.SIGTERM, signal.SIGKILL]))
 def test_no_process_is_left_when_the_demo_is_ended_in_the_middle(java, tmp_path, number):
     with subprocess.Popen(
         [sys.executable, "-m", "cli", "demo", "--keep", str(tmp_path)], stdout=subprocess.DEVNULL

@@ -14,7 +14,7 @@ from tests.conformance.recording import unpack
 
 # Most of the time that these take is the replica's own: 8 to 20 s for six to nine takeovers of 10,000 partitions.
 SLOW = {
-    "large28": pytest.mark.faults,
+    "large28": pytest.mark.nightly,
     "large28b": pytest.mark.nightly,
     "large24": pytest.mark.nightly,
     "large11": pytest.mark.nightly,

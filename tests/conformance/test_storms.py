@@ -121,6 +121,7 @@ def opened(rows: tuple[Row, ...]) -> set[str]:
     return {row.alert for row in rows if isinstance(row, AlertRow) and row.state == "open"}
 
 
+@pytest.mark.nightly
 def test_topics_created_and_deleted_by_the_hundred_leave_nothing(
     cluster: KafkaCluster, watching: Watching, zookeeper_client: KazooClient
 ) -> None:

@@ -170,6 +170,7 @@ def end_of(alert: dict) -> datetime:
     return datetime.fromisoformat(alert["endsAt"].replace("Z", "+00:00"))
 
 
+@pytest.mark.nightly
 def test_an_alert_that_stays_open_outlives_the_resolve_timeout_by_being_sent_again(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, resolve_timeout_seconds=10) as exporter:

@@ -18,7 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
-from controller.contract.metadata_rows import BeginningRow
+from controller.contract.metadata_rows import BeginningRow, PartitionRow
 from controller.contract.outputs import BadRowError, OutputRow, decode_row, encode_row
 from controller.contract.row import Row
 from dashboards.exporter.jmx import JmxCollector
@@ -26,6 +26,7 @@ from dashboards.exporter.partitions_page import PartitionsPage
 from outputs.reading import FOLLOWED_OUTPUTS
 from tests.dashboards.test_collector import Bench
 from tests.extremes import any_change, as_json, changes
+from tests.lanes import in_gate
 from tests.rows import NEVER_STALE_MS, Rows
 
 KINDS = tuple(kind for kind in OutputRow.__args__ if kind.output in FOLLOWED_OUTPUTS and kind is not BeginningRow)
@@ -102,7 +103,10 @@ def with_extremes(kind: type) -> Iterator[bytes]:
     assert len(clusters) + sum(map(len, read.values())) > len(tried) / 4, "nearly all were refused: what was tried?"
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+QUICK_KINDS = [kind for kind in KINDS if kind not in {GaugesRow, PartitionRow}]
+
+
+@pytest.mark.parametrize("kind", in_gate(*QUICK_KINDS, of=KINDS), ids=lambda kind: kind.__name__)
 def test_each_field_at_each_extreme(kind):
     rows = list(with_extremes(kind))
     together = 1 if kind is JobRow else len(rows)  # of the job there is one row

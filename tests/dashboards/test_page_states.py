@@ -223,7 +223,7 @@ def test_the_timeline_keeps_the_beginning_of_the_incident(exporter, visit):
     assert visit.findings() == []
 
 
-@pytest.mark.parametrize("cluster", ["rack-lost", "long-name", "brokers-200"])
+@pytest.mark.parametrize("cluster", in_gate("long-name", of=["rack-lost", "long-name", "brokers-200"]))
 def test_a_phone_shows_the_timeline_as_a_folded_list(exporter, visit, cluster):
     visit.page.set_viewport_size({"width": 390, "height": 844})
     open_page(visit, exporter, f"/clusters/{cluster}/timeline")

@@ -64,6 +64,7 @@ def asked_again(exporter, *brokers: int) -> str:
     return eventually(exporter.metrics, went_on)
 
 
+@pytest.mark.nightly
 def test_brokers_of_a_healthy_cluster_differ_in_nothing_whatever_happens_to_topics(
     start_kafka_cluster, start_exporter, tmp_path
 ):

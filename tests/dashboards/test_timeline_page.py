@@ -216,7 +216,9 @@ def test_where_there_are_no_transitions_that_is_said(tmp_path, start_exporter, r
     assert found.timeline is not None
 
 
-@pytest.mark.parametrize(("scheme", "cluster"), [("light", "north"), ("dark", "hostile")])
+@pytest.mark.parametrize(
+    ("scheme", "cluster"), [pytest.param("light", "north", marks=pytest.mark.nightly), ("dark", "hostile")]
+)
 def test_the_slider_goes_through_the_past_by_keyboard(exporter, incidents, visit, scheme, cluster):
     incident, page = incidents[cluster], visit.page
     page.emulate_media(color_scheme=scheme)

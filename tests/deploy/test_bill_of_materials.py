@@ -67,6 +67,7 @@ def test_equal_pins_give_equal_files(made, tmp_path):
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in made]
 
 
+@pytest.mark.nightly
 def test_the_image_s_bill_has_the_pins_for_kerberos_too(java, tmp_path):
     bill, _ = bill_of_materials.make(tmp_path, "requirements/run.txt", "requirements/kerberos.txt")
     assert in_bill(bill) == pinned(pins()) | pinned(pins("kerberos")) > pinned(pins())

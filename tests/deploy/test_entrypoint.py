@@ -36,6 +36,7 @@ def test_its_arguments_are_those_of_kontrast():
     assert "Usage: kontrast serve" in started.stdout
 
 
+@pytest.mark.nightly
 def test_a_driver_is_spark_submit_in_this_container(java, tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

@@ -28,7 +28,9 @@ from transport.forwarding import ReadReason
 Watch = Callable[..., Watching]
 
 
-@pytest.mark.parametrize("way", ["the server is killed", "the server does not answer"])
+@pytest.mark.parametrize(
+    "way", in_gate("the server is killed", of=["the server is killed", "the server does not answer"])
+)
 def test_after_a_lost_connection_only_differences_are_published(
     zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, way: str
 ) -> None:
@@ -126,7 +128,7 @@ def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
         watching.stop()
 
 
-@pytest.mark.parametrize("length", [128 * 1024**2 + 1, 2**31 - 1, -1])
+@pytest.mark.parametrize("length", in_gate(-1, of=[128 * 1024**2 + 1, 2**31 - 1, -1]))
 def test_a_packet_without_measure_is_not_gathered_and_logged_once(
     zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, caplog: pytest.LogCaptureFixture, length: int
 ) -> None:

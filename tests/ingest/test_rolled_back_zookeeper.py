@@ -22,6 +22,7 @@ from ingest.config import IngestConfig
 from ingest.election import Election, ForwardingTerm
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree, server_zxid
 from tests.ingest.ensemble import Ensemble
+from tests.lanes import in_gate
 from tests.older_releases import ZOOKEEPER_3_4, older_jars
 from tests.waiting import eventually
 from transport.address import KafkaAddress
@@ -82,7 +83,7 @@ def restart_with(server: ZooKeeper, data: Path | None) -> None:
     server.start()
 
 
-@pytest.mark.parametrize("release", ["newest", "3.4"])
+@pytest.mark.parametrize("release", in_gate("newest", of=["newest", "3.4"]))
 def test_a_server_that_was_restored_and_then_lost_its_data(
     java: Path, tmp_path: Path, watch: Watch, release: str
 ) -> None:

@@ -131,7 +131,7 @@ def _outcome(migration: _Migration, name: str, spoil: Callable[[KazooClient], No
     return found[0]["outcome"]
 
 
-@pytest.mark.parametrize("name", in_gate("absent-broker", "leftover-controller", of=_BLOCKS))
+@pytest.mark.parametrize("name", in_gate("absent-broker", of=_BLOCKS))
 def test_it_blocks(migration, name):
     spoil, said = _BLOCKS[name]
     assert _outcome(migration, name, spoil) == "blocks"
@@ -142,7 +142,7 @@ def test_it_blocks(migration, name):
     _runs(migration)
 
 
-@pytest.mark.parametrize("name", in_gate("quota-no-number", "acl-malformed", of=_KILLS))
+@pytest.mark.parametrize("name", in_gate("quota-no-number", of=_KILLS))
 def test_it_kills(migration, name):
     assert _outcome(migration, name, _KILLS[name]) == "kills"
     migration.controller.launch()

@@ -229,6 +229,7 @@ class Writer(threading.Thread):
         self.join()
 
 
+@pytest.mark.nightly
 def test_the_proposed_order_of_restarts_lets_a_producer_write_on(cluster):
     order = rolling_order(cluster.context())
     assert {topic for each in order.obstacles for topic in each.topics} == {"single", "tight"}

@@ -119,6 +119,7 @@ def test_an_unreachable_repository_is_one_sentence_and_a_failure(repository, tmp
     assert "error: example:first:1.0 could not be fetched" in capsys.readouterr().err
 
 
+@pytest.mark.nightly
 def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repository):
     by_hand = read_lock(artifacts.LOCK_FILE)
     artifacts.LOCK_FILE.unlink()

@@ -64,6 +64,7 @@ def test_it_is_made_once_and_fits_the_job_that_is_started_after_it(java, tmp_pat
     assert find_archive(_class_path()) is None, "a byte is another"
 
 
+@pytest.mark.nightly
 def test_an_archive_that_is_none_is_passed_over(archives):
     name = f"{class_archive._key(_class_path())}-{hashlib.sha256(GARBAGE).hexdigest()}.jsa"
     (archives / name).write_bytes(GARBAGE)

@@ -13,7 +13,6 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, Ne
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from controller.contract.records import RecordKind
 from streaming.errors import StreamError
-from tests.lanes import in_gate
 from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running
@@ -70,7 +69,8 @@ def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker,
             assert [key for key, _ in rows] == [decode_row(value).subject_key() for _, value in rows]
 
 
-@pytest.mark.parametrize("newest", in_gate(2, of=[1, 2, None]))
+@pytest.mark.nightly
+@pytest.mark.parametrize("newest", [1, 2, None])
 def test_a_checkpoint_behind_the_topics_leaves_readers_with_the_newest_rows(
     shared_broker, own_name, streams, spark, work_off, newest
 ):
@@ -100,6 +100,7 @@ def test_a_topic_that_does_not_exist_yet_is_no_error(shared_broker, own_name, st
     assert streams.read_all() == life.rows()
 
 
+@pytest.mark.nightly
 def test_a_job_without_records_writes_its_row_to_kafka(shared_broker, own_name, streams, spark):
     streams.append(life_of("east", topics=1).lines)
     with running(spark, streams.config(sink=KafkaAddress(shared_broker, own_name))):

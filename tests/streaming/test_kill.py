@@ -139,6 +139,7 @@ def test_one_sigterm_ends_processes_that_do_not_react_after_30_seconds(streams):
     assert holders_of(streams.checkpoint) == []
 
 
+@pytest.mark.nightly
 def test_a_signal_to_the_whole_process_group_ends_the_job_in_order(streams):
     with _at_work(streams) as (process, others):
         os.killpg(process.pid, signal.SIGTERM)

@@ -30,6 +30,7 @@ from outputs.kafka_connections import client_options
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.sinks.sink import output_topics
+from tests.lanes import in_gate
 from tests.secured_broker import USERS, SecuredBroker
 from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running
@@ -103,7 +104,7 @@ def metadata_lines(address: KafkaAddress, count: int) -> list[bytes]:
     return lines
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", in_gate("SCRAM-SHA-512", of=MECHANISMS))
 def test_what_the_documentation_allows_is_enough_from_the_change_to_the_reader(
     broker, own_name, streams, work_off, mechanism
 ):

@@ -153,6 +153,7 @@ def test_an_address_with_nothing_of_kontrast_is_one_sentence(tmp_path, found):
         found(JournalAddress(tmp_path / "absent"))
 
 
+@pytest.mark.nightly
 def test_topics_say_the_same(recorded, shared_broker, own_name, reported, expected):
     bank = recorded["bank"]
     topics = ("changes", *(f"derived.{output}" for output in ("metadata", "alerts", "gauges")))
