@@ -6,6 +6,7 @@ show them.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -127,8 +128,10 @@ def replicas_failed(tx: Transaction, replicas: Sequence[Replica]) -> None:
 
     A broker that fails before it answered a StopReplica was already silent when the request was sent.
     """
-    for name in dict.fromkeys(replica.tp.topic for replica in replicas):
-        failed = [replica for replica in replicas if replica.tp.topic == name]
+    by_topic = defaultdict[str, list[Replica]](list)
+    for replica in replicas:
+        by_topic[replica.tp.topic].append(replica)
+    for name, failed in by_topic.items():
         unanswered = any(_state(tx.state, replica) is ReplicaState.DELETION_STARTED for replica in failed)
         replica_machine.enter_state(tx, failed, _INELIGIBLE)
         topic = tx.state.topics[name]
