@@ -6,8 +6,9 @@ Brokers of one incident that left in the same way are one condition, with the co
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -35,6 +36,15 @@ _FLAPPING_WITHIN_MS: Final = 10 * 60_000
 _NOTHING: Final = Affected(())
 
 
+class _Loss(NamedTuple):
+    """Brokers of an incident that are away, each with its number of replicas, and the cost of their absence."""
+
+    incident: Incident
+    missing: Mapping[BrokerId, int]
+    affected: Affected
+    cost: str  # in words
+
+
 def conditions_of_brokers(
     header: Header,
     away: Mapping[BrokerId, int],
@@ -48,11 +58,14 @@ def conditions_of_brokers(
     `count_hosted` counts the partitions that have a replica on one of these brokers.
     """
     affected = {incident.name: found for incident, found in by_incident if incident}
+    under_replicated = _under_replicated(found for _, found in by_incident)
     for incident in header.alerts.incidents:
         missing = {broker: away[broker] for broker in incident.brokers if broker in away}
         if missing:
-            cost = affected.get(incident.name, _NOTHING)
-            for condition in _away(header, incident, missing, cost, pages=incident.name not in paged):
+            found = affected.get(incident.name, _NOTHING)
+            cost = damage_in_words(found, _lacking(header, missing, found, under_replicated))
+            loss = _Loss(incident, missing, found, cost)
+            for condition in _away(header, loss, pages=incident.name not in paged):
                 several = len(condition.brokers) > 1  # which may hold replicas of the same partitions
                 count = count_hosted(condition.brokers) if several else condition.partitions
                 yield msgspec.structs.replace(condition, partitions=count)
@@ -63,18 +76,17 @@ def conditions_of_brokers(
             yield _flapping(header, broker, recent)
 
 
-def _away(
-    header: Header, incident: Incident, missing: Mapping[BrokerId, int], affected: Affected, *, pages: bool
-) -> Iterator[Condition]:
-    cost = damage_in_words(affected, _under_replicated_without(header, missing, affected))
-    offline_first = (*affected.of(*OFFLINE_ISSUES).examples, *affected.examples)
-    examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
+def _under_replicated(affected: Iterable[Affected]) -> Counter[BrokerId]:
+    """Return the number of usable partitions that lack each broker."""
+    counts = Counter[BrokerId]()
+    for each in affected:
+        for group in each.of(PartitionIssue.UNDER_REPLICATED).groups:
+            counts.update(dict.fromkeys(group.brokers, group.count))
+    return counts
 
-    def missed(kind: AlertKind, brokers: list[BrokerId], how: str) -> Condition:
-        replicas = sum(missing[broker] for broker in brokers)
-        condition = _missed(header, kind, incident, brokers, replicas, how, cost)
-        return msgspec.structs.replace(condition, examples=examples)
 
+def _away(header: Header, loss: _Loss, *, pages: bool) -> Iterator[Condition]:
+    missing = loss.missing
     crashed = [
         broker for broker in missing if broker in header.departures.last and not header.departures.last[broker].in_order
     ]
@@ -83,26 +95,29 @@ def _away(
         # A broker on its way to KRaft mode leaves /brokers/ids for good. Its way of leaving is unknown while KRaft
         # leads.
         left = Departure.LEFT if header.led_by_kraft else Departure.CRASHED
-        condition = missed(kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
+        condition = _missed(header, loss, kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
         is_page = _still_pages(condition, header, otherwise=pages) and not header.led_by_kraft
         yield condition if is_page else _at_most_a_warning(condition)
     shut_down = [
         broker for broker in missing if broker in header.departures.last and header.departures.last[broker].in_order
     ]
     if shut_down:
-        condition = missed(kinds.BROKER_SHUT_DOWN, shut_down, _how(header, shut_down, Departure.SHUT_DOWN))
-        yield condition if crashed or not _nothing_to_spare(affected, header) else _at_most_a_warning(condition)
+        how = _how(header, shut_down, Departure.SHUT_DOWN)
+        condition = _missed(header, loss, kinds.BROKER_SHUT_DOWN, shut_down, how)
+        yield condition if crashed or not _nothing_to_spare(loss.affected, header) else _at_most_a_warning(condition)
     absent = [broker for broker in missing if broker not in header.departures.last]
     strangers = [broker for broker in absent if never_registered(header, broker)]
     if strangers:
-        yield _stranger(header, missed(kinds.BROKER_UNKNOWN, strangers, ""), cost)
+        yield _stranger(header, _missed(header, loss, kinds.BROKER_UNKNOWN, strangers, ""), loss.cost)
     absent = [broker for broker in absent if broker not in strangers]
     if absent:
         never = Departure.NEVER_REGISTERED.value if header.knows_past else verb(len(absent), "is not registered")
-        yield missed(kinds.BROKER_ABSENT, absent, f"{listed(absent, 'hosts')} replicas but {never}")
+        yield _missed(header, loss, kinds.BROKER_ABSENT, absent, f"{listed(absent, 'hosts')} replicas but {never}")
 
 
-def _under_replicated_without(header: Header, missing: Mapping[BrokerId, int], affected: Affected) -> int | None:
+def _lacking(
+    header: Header, missing: Mapping[BrokerId, int], affected: Affected, under_replicated: Mapping[BrokerId, int]
+) -> int | None:
     """Return the number of usable partitions that lack the only broker of an incident, None for several brokers.
 
     Partitions that lack another incident's broker as well count for both. Until the controller has written ISRs without
@@ -114,8 +129,7 @@ def _under_replicated_without(header: Header, missing: Mapping[BrokerId, int], a
     ((broker, hosted),) = missing.items()
     if not header.acting or any(event.writes_due for event in header.events.values()):
         return max(lacking, hosted - affected.of(*OFFLINE_ISSUES, *WAITING_ISSUES).count)
-    keys = filter(lambda key: key.startswith(PartitionIssue.UNDER_REPLICATED.value), header.tally.issues)
-    return sum(header.tally.issues[key].count for key in keys if broker in parse_group(key).brokers)
+    return under_replicated[broker]
 
 
 def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
@@ -196,19 +210,19 @@ def _lasting(ms: int) -> str:
     return duration(max(1, -(-ms // 1_000)) * 1_000)
 
 
-def _missed(  # noqa: PLR0913 (the parts of the condition)
-    header: Header, kind: AlertKind, incident: Incident, brokers: list[BrokerId], replicas: int, how: str, cost: str
-) -> Condition:
+def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId], how: str) -> Condition:
     """Return the condition of brokers that are away, as info if they host no replica."""
-    excuse = excuse_of(maintained(broker, header) for broker in brokers)
+    excuse, cost = excuse_of(maintained(broker, header) for broker in brokers), loss.cost
+    replicas = sum(loss.missing[broker] for broker in brokers)
+    offline_first = (*loss.affected.of(*OFFLINE_ISSUES).examples, *loss.affected.examples)
     if not replicas:
         cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have {Departure.SHUT_DOWN.value}"
     elif not cost:
         cost = f"{plural(len(brokers), 'its', 'their')} {counted(replicas, 'replica', 'is')} missing"
     return Condition(
         kind=kind,
-        subject=incident.name,
-        group=incident.name,
+        subject=loss.incident.name,
+        group=loss.incident.name,
         cause=f"{how}: {cost}" + (f" ({excuse})" if excuse else ""),
         ending=f"the {plural(len(brokers), 'broker is', 'brokers are')} registered again, "
         f"or {plural(len(brokers), 'hosts', 'host')} no replicas",
@@ -219,7 +233,8 @@ def _missed(  # noqa: PLR0913 (the parts of the condition)
         severity=Severity.INFO if excuse or not replicas else None,
         evidence=whereabouts(brokers[:EXAMPLES_NAMED], header),
         partitions=replicas,
-        broker=incident.broker,
+        examples=tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED],
+        broker=loss.incident.broker,
         brokers=tuple(brokers),
     )
 

@@ -85,18 +85,20 @@ class Conclusion:
         """Publish certain and expected effects, and judge the touched partitions."""
         if not self._events.is_idle:
             self._certainty.publish_certain({**self._header.events, **self._events.open})
-        wants_judging = self._conclude_touched() and lifecycle.may_judge_again(self._header)
+        at_heartbeat = self._rows.shown.gauges
+        wants_judging = self._conclude_touched() or at_heartbeat
+        wants_judging = wants_judging and lifecycle.may_judge_again(self._header, at_heartbeat=at_heartbeat)
         wants_judging = wants_judging or self._header.brokers is not self._state.judged_brokers
         if self._events.fresh:
             self._requests.publish_expected_requests()
         if self._events.open:
             self._store_events()
-        if self._rows.shown.gauges or wants_judging or self._rows.shown.unchanged:
+        if wants_judging or self._rows.shown.unchanged:
             lifecycle.judge(self._state, self._rows)
             self._state.judged_brokers = self._header.brokers
         if self._header.migration.seen and self._header.phase is FOLLOWING:
             self._publish_migration()
-        if self._rows.shown.gauges:
+        if at_heartbeat:
             self._rows.effects.append(gauges_row(self._header, self._rows.stamp()))
         if self._header.clocks.walls:
             rows, walls = self._rows, self._header.clocks.walls

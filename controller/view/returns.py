@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
@@ -48,24 +49,49 @@ def order_of_return(waiting: Iterable[Waiting], away: Collection[BrokerId]) -> I
     because consumer groups and transactions depend on them, then the lower id. If no broker restores a partition alone,
     the broker comes first that brings most partitions nearer.
     """
-    left, rest = set(away), [group for group in waiting if not group.brokers.isdisjoint(away)]
-    while left and rest:
-        weights = {broker: _weight(broker, rest) for broker in left}
-        best = min(left, key=lambda broker: (*(-weight for weight in weights[broker]), broker))
-        if not any(weights[best]):
+    rest = _Rest(waiting, away)
+    while rest.weights:
+        best = min(rest.weights, key=lambda broker: (*(-weight for weight in rest.weights[broker]), broker))
+        if not any(rest.weights[best]):
             return
-        left.discard(best)
-        yield Return(best, tuple(group for group in rest if best in group.brokers and group.lacking == 1))
-        nearer = [group._replace(lacking=group.lacking - (best in group.brokers)) for group in rest]
-        rest = [group for group in nearer if group.lacking]
+        yield Return(best, tuple(rest.restored_by(best)))
 
 
-def _weight(broker: BrokerId, waiting: Iterable[Waiting]) -> tuple[int, ...]:
-    """Return the partitions that the broker restores alone, by weight, then those that it brings nearer."""
-    weights = [0] * 6
-    for group in waiting:
-        if broker in group.brokers:
-            of_kind = 0 if group.lacking == 1 else 3
-            weights[of_kind + (not group.is_offline)] += group.partitions
-            weights[of_kind + 2] += group.internal
-    return tuple(weights)
+class _Rest:
+    """Groups that wait for absent brokers, and each broker's weight among them.
+
+    A weight is the number of partitions that the broker restores alone, by kind, then of those that it brings nearer.
+    A return changes the weights of the brokers that share a group with it. If a hundred brokers are away, nearly every
+    partition is a group of its own at random placement.
+    """
+
+    def __init__(self, waiting: Iterable[Waiting], away: Collection[BrokerId]) -> None:
+        self.weights = {broker: [0] * 6 for broker in away}
+        self._groups = [group for group in waiting if group.lacking]
+        self._lacking = [group.lacking for group in self._groups]
+        self._of_broker = defaultdict[BrokerId, list[int]](list)
+        for at in range(len(self._groups)):
+            for broker in self._weigh(at):
+                self._of_broker[broker].append(at)
+
+    def restored_by(self, broker: BrokerId) -> Iterator[Waiting]:
+        """Let the broker return. Yield the groups that its return restores."""
+        del self.weights[broker]
+        for at in self._of_broker[broker]:
+            if not self._lacking[at]:
+                continue
+            self._weigh(at, sign=-1)
+            self._lacking[at] -= 1
+            if self._lacking[at]:
+                self._weigh(at)
+            else:
+                yield self._groups[at]
+
+    def _weigh(self, at: int, *, sign: int = 1) -> list[BrokerId]:
+        """Add the group to the weights of its absent brokers, or take it out again. Return these brokers."""
+        group, brokers = self._groups[at], [broker for broker in self._groups[at].brokers if broker in self.weights]
+        of_kind = 0 if self._lacking[at] == 1 else 3
+        for broker in brokers:
+            self.weights[broker][of_kind + (not group.is_offline)] += sign * group.partitions
+            self.weights[broker][of_kind + 2] += sign * group.internal
+        return brokers

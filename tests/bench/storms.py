@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from random import Random
 from time import process_time
 from typing import Any, Final
 from unittest.mock import patch
@@ -58,6 +59,13 @@ def _on_racks(size: int) -> Storm:
         for broker in rack
     }
     return Storm((1, 2, *rack), topics)
+
+
+def _without_brokers(size: int) -> Storm:
+    """Return a cluster whose partitions are on three of a hundred brokers, which are all away, at random placement."""
+    chance = Random(size)
+    partitions = [chance.sample(range(100, 200), 3) for _ in range(size)]
+    return Storm((1, 2), {f"t{at:06}": {0: (replicas, -1, 0, replicas)} for at, replicas in enumerate(partitions)})
 
 
 def _rack_crash(storm: Storm) -> None:
@@ -141,6 +149,7 @@ _STORMS: Final[dict[str, tuple[Callable[[int], Storm], _Run]]] = {
     "a broker crashes": (_on_five, _crash),
     "a whole rack crashes": (_on_racks, _rack_crash),
     "a broker crashes, others lead than expected": (_on_five, _crash_with_other_leaders),
+    "all brokers are away, and heartbeats arrive": (_without_brokers, Storm.wait),
     "states are edited": (_on_five, _edited_states),
     "a broker restarts in order": (_on_five, _restart),
     "the controller fails": (_on_five, _failover),

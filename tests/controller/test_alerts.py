@@ -7,6 +7,7 @@ from itertools import combinations
 
 import pytest
 
+from controller.alerts import lifecycle
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
@@ -211,6 +212,25 @@ def test_beyond_many_groups_of_partitions_the_next_ones_wait():
     assert sum(judged[209:]) == len(isrs[209:]) // 2
     history.heartbeat(11_000)
     assert history.open_alerts()["PartitionsLeaderless/partitions"].partitions == len(isrs)
+
+
+def test_beyond_very_many_groups_heartbeats_wait_too_and_writes_pass_none_over(monkeypatch):
+    monkeypatch.setattr(lifecycle, "_WAIT_A_MS", 0.1)  # 100 groups more are as slow as 10,000
+    isrs = [list(isr) for isr in combinations(range(1, 14), 3)]
+    topic = {number: (isr, -1, 1, isr) for number, isr in enumerate(isrs)}
+    history = ZnodeHistory(release=(1, 1)).start(*range(1, 14), topics={"t": topic})
+    assert len(history.context.header.tally.issues) == 286
+
+    def is_judged() -> bool:
+        return history.context.header.alerts.judged_ms == history.context.header.time_ms
+
+    judged = []
+    for second in range(12):
+        history.heartbeat(900)
+        judged.append(is_judged())
+        history.state("t", second, -1, 2 + second, [14])  # another group
+        assert not is_judged()
+    assert judged == [False, True] * 6
 
 
 def test_what_only_waits_to_be_elected_for_less_than_a_heartbeat_is_no_news():

@@ -152,7 +152,7 @@ def test_it_kills(migration, name):
     assert migration.migration()["kraft_metadata_offset"] == -1
 
 
-@pytest.mark.parametrize("name", in_gate("quota-fraction", of=_STICKS))
+@pytest.mark.parametrize("name", in_gate(of=_STICKS))
 def test_it_sticks(migration, name):
     assert _outcome(migration, name, _STICKS[name]) == "sticks"
     migration.controller.start()
