@@ -23,13 +23,13 @@ JAVA, WORKERS, STORES = "stream: Java", "stream: Python workers", "on disk"
 _PROC = Path("/proc")
 _ROLLUP = re.compile(r"^(Rss|Pss|Anonymous):\s+(\d+) kB", re.MULTILINE)
 _THREADS = re.compile(r"^Threads:\s+(\d+)", re.MULTILINE)
-_HEAP = re.compile(r"(?:new generation|tenured generation)\s+total (\d+)K, used (\d+)K")
+_HEAP = re.compile(r"(?:new generation|tenured generation)\s+total (\d+)K")
+_LIVE_OBJECTS = re.compile(r"^Total +\d+ +(\d+)", re.MULTILINE)
 _MOST_HEAP = re.compile(r"-Xmx(\d+)([kmgKMG])")
 _SHIFTS: Mapping[str, int] = {"k": 10, "m": 20, "g": 30}
 HEAP_TAKEN = "heap_taken_permille"
 SMALL_OBJECTS, HEAP_BYTES = LiveMemory._fields
 _JCMD_SECONDS = 60
-_COLLECTIONS = 4
 # Spark removes old files of its checkpoint once a minute. Between two cleanings their number follows the number of
 # batches, which follows the load: the same job had 190 or 350 just after a cleaning. A leak adds files that stay.
 _OLD_SECONDS = 300.0
@@ -139,19 +139,16 @@ def _committed_heap(java: int) -> Mapping[str, int]:
     if most is None or not sizes:
         return {}
     most_bytes = int(most[1]) << _SHIFTS[most[2].lower()]
-    return {HEAP_TAKEN: sum(int(total) for total, _ in sizes) * 1024 * 1000 // most_bytes}
+    return {HEAP_TAKEN: sum(map(int, sizes)) * 1024 * 1000 // most_bytes}
 
 
 def _heap(java: int, *, collected: bool) -> Mapping[str, int]:
-    """Return the size of Java's heap after a collection.
+    """Return the size of all live objects of Java. Java collects its heap for it, and stands still meanwhile.
 
-    A batch between a collection and its measurement adds up to 80 MB of garbage, so the least of several counts.
+    The heap's size after a collection has the garbage of the batch that went on. It swung between 81 and 137 MB.
     """
-    sizes: list[int] = []
-    for _ in range(_COLLECTIONS if collected else 0):
-        _jcmd(java, "GC.run")
-        sizes.append(sum(int(used) for _, used in _HEAP.findall(_jcmd(java, "GC.heap_info"))))
-    return {"live_heap_bytes": min(sizes) * 1024} if any(sizes) else {}
+    total = _LIVE_OBJECTS.search(_jcmd(java, "GC.class_histogram")) if collected else None
+    return {} if total is None else {"live_heap_bytes": int(total[1])}
 
 
 def _jcmd(java: int, *command: str) -> str:
