@@ -137,6 +137,8 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
     generations.forget_in_time(header, last)
     if record.author and record.author == header.term.session and record.cxid > 0:
         header.term.note_sign_of_life(header.time_ms)
+    if record.kind is not RecordKind.DELETED or locate(record.path).place is not Place.BROKER:
+        broker_change.plan_failures(tx)
     _run_timers(tx, record)
     _HANDLERS[record.kind](tx, record)
 
@@ -263,9 +265,12 @@ def _controller_removed(tx: Transaction, _: ZnodePath) -> None:
 
 
 def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
+    waits = broker_change.waits_for_more(tx, where.broker)
+    if not waits:
+        broker_change.plan_failures(tx)
     controlled_shutdown.session_ended(tx, where.broker)
     controller_change.broker_ended(tx, where.broker)
-    broker_change.broker_removed(tx, where.broker)
+    broker_change.broker_removed(tx, where.broker, waits=waits)
     read_by_load.judge_failure(tx, where.broker)
     migration.brokers_changed(tx.header)
 

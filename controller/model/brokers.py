@@ -47,6 +47,7 @@ class Departures(msgspec.Struct, array_like=True):
 
     last: dict[BrokerId, Departure] = {}
     unordered: dict[BrokerId, tuple[int, ...]] = {}
+    unplanned: dict[BrokerId, Broker] = {}  # their failures wait to be planned together (`broker_change`)
 
     def note(self, broker: BrokerId, departure: Departure) -> None:
         """Note that a broker left."""
