@@ -125,3 +125,13 @@ def test_a_failure_that_waits_is_stored_with_the_context(monkeypatch):
     assert set(history.context.header.departures.unplanned) == {2, 3, 4}
     history.heartbeat()
     assert history.open_alerts()["BrokerCrashed/broker 1"].brokers == (1, 2, 3, 4)
+
+
+def test_failures_that_wait_are_not_planned_once_records_are_missing(monkeypatch):
+    monkeypatch.setattr(broker_change, "_PLANNED_ANEW_AT_ONCE", ALWAYS)
+    history = on_seven()
+    rack(history)
+    history.seq += 1
+    rows = history.heartbeat()
+    assert not history.context.header.departures.unplanned
+    assert not any(isinstance(row, Transition | PartitionRow) for row in rows)
