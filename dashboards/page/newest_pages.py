@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import gzip
 import threading
+import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
+
+# The pages of 200,000 partitions that are all offline take 8 s each.
+_SLOW_SECONDS: Final = 2.0
 
 
 class PageState(NamedTuple):
@@ -21,6 +25,7 @@ class RenderedPage(NamedTuple):
 
     plain: bytes
     gzipped: bytes
+    until: float  # by the monotonic clock: a slow page stays current for as long as it took, so others get their turn
 
 
 class NewestPages:
@@ -37,16 +42,23 @@ class NewestPages:
     def kept(self, address: str, state: PageState) -> RenderedPage | None:
         """Return the page of this state, if it is already rendered."""
         kept_state, page = self._pages.get(address, (None, None))
-        return page if kept_state == state else None
+        return page if page is not None and (kept_state == state or time.monotonic() < page.until) else None
 
     def made(self, address: str, state: PageState, make: Callable[[], bytes]) -> RenderedPage:
         """Return the page of this state. If another thread renders it just now, wait for that."""
         with self._being_made.setdefault(address, threading.Lock()):
             page = self.kept(address, state)
             if page is None:
+                began = time.monotonic()
                 plain = make()
-                page = RenderedPage(plain, gzip.compress(plain, compresslevel=1))
+                now = time.monotonic()
+                until = now + (now - began if now - began > _SLOW_SECONDS else 0)
+                page = RenderedPage(plain, gzip.compress(plain, compresslevel=1), until)
                 # Replaced as a whole, because other threads read it meanwhile.
-                of_now = {known: kept for known, kept in self._pages.items() if kept[0].second >= state.second}
-                self._pages = {**of_now, address: (state, page)}
+                current = {
+                    known: kept
+                    for known, kept in self._pages.items()
+                    if kept[0].second >= state.second or kept[1].until > now
+                }
+                self._pages = {**current, address: (state, page)}
         return page

@@ -6,11 +6,12 @@ import gzip
 import threading
 import time
 from contextlib import ExitStack
+from types import SimpleNamespace
 
 import pytest
 
 from dashboards.exporter.config import ServeConfig
-from dashboards.page import routes
+from dashboards.page import newest_pages, routes
 from dashboards.page.interface import API
 from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.serving import pool
@@ -137,3 +138,22 @@ def test_a_page_is_kept_for_its_second():
     pages.made("/", second, lambda: b"second")
     assert pages.kept("/topics", first) is None
     assert pages.kept("/", second) == pages.made("/", second, lambda: b"not made again")
+
+
+def test_a_slow_page_stays_current_for_as_long_as_it_took(monkeypatch):
+    now = 100.0
+    monkeypatch.setattr(newest_pages, "time", SimpleNamespace(monotonic=lambda: now))
+
+    def slow() -> bytes:
+        nonlocal now
+        now += 8
+        return b"slow"
+
+    pages, later = NewestPages(), PageState(2, 108)
+    pages.made("/", PageState(1, 100), slow)
+    pages.made("/topics", later, lambda: b"topics")
+    now += 7.9
+    assert pages.made("/", later, lambda: b"not made again").plain == b"slow"
+    now += 0.1
+    assert pages.kept("/", later) is None
+    assert pages.made("/", later, lambda: b"made again").plain == b"made again"
