@@ -146,12 +146,10 @@ def waits_for_more(tx: Transaction, broker: BrokerId) -> bool:
 
 def plan_failures(tx: Transaction) -> None:
     """Plan the failures that waited for each other."""
-    header = tx.header
-    failed = header.departures.unplanned
-    if not failed:
+    if not tx.header.departures.unplanned:
         return
-    header.departures.unplanned = {}
-    if header.acting:
+    failed = tx.header.departures.end_waiting()
+    if tx.header.acting:
         _begin_failure(tx, failed)
     for broker in failed:
         touch_hosted(tx.state, broker)
@@ -177,7 +175,7 @@ def broker_removed(tx: Transaction, broker: BrokerId, *, waits: bool = False) ->
     _note_departure(tx.state, broker, gone, hosted)
     _forget_offline_dirs(tx.state, broker, hosted)
     if waits:
-        header.departures.unplanned = {**header.departures.unplanned, broker: gone}
+        header.departures.plan_later(broker, gone)
     elif header.acting:
         _begin_failure(tx, {broker: gone})
     for tp in () if waits else (*hosted, *_led_while_moved_away(tx.state, broker)):

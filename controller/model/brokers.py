@@ -57,6 +57,15 @@ class Departures(msgspec.Struct, array_like=True):
         """Note when a broker left without a controlled shutdown."""
         self.unordered = {**self.unordered, broker: (*self.unordered.get(broker, ()), time_ms)[-_DEPARTURES_KEPT:]}
 
+    def plan_later(self, broker: BrokerId, was: Broker) -> None:
+        """Let the failure of a broker wait for those that leave with it."""
+        self.unplanned = {**self.unplanned, broker: was}
+
+    def end_waiting(self) -> dict[BrokerId, Broker]:
+        """Return the brokers whose failures waited, which wait no longer."""
+        waited, self.unplanned = self.unplanned, {}
+        return waited
+
     def end(self, broker: BrokerId) -> None:
         """Note that a broker is back. The times of its departures remain."""
         self.last = _without(self.last, (broker,))

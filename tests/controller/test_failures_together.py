@@ -102,7 +102,7 @@ def test_failures_that_waited_end_as_those_that_did_not(story, monkeypatch):
     assert end_of(story, monkeypatch, ALWAYS) == end_of(story, monkeypatch, NEVER)
 
 
-def test_beyond_some_plans_a_rack_is_planned_for_its_first_broker_and_once_more_for_all(monkeypatch):
+def test_beyond_some_plans_a_rack_is_planned_twice_however_many_brokers_it_has(monkeypatch):
     monkeypatch.setattr(broker_change, "_PLANNED_ANEW_AT_ONCE", ALWAYS)
     history = on_seven()
     assert any(isinstance(row, Transition) and row.subject == "partition" for row in history.broker_leaves(1))
