@@ -43,6 +43,7 @@ class _Loss(NamedTuple):
     missing: Mapping[BrokerId, int]
     affected: Affected
     cost: str  # in words
+    examples: tuple[str, ...]  # of affected partitions
 
 
 def conditions_of_brokers(
@@ -64,7 +65,9 @@ def conditions_of_brokers(
         if missing:
             found = affected.get(incident.name, _NOTHING)
             cost = damage_in_words(found, _lacking(header, missing, found, under_replicated))
-            loss = _Loss(incident, missing, found, cost)
+            offline_first = (*found.of(*OFFLINE_ISSUES).examples, *found.examples)
+            examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
+            loss = _Loss(incident, missing, found, cost, examples)
             for condition in _away(header, loss, pages=incident.name not in paged):
                 several = len(condition.brokers) > 1  # which may hold replicas of the same partitions
                 count = count_hosted(condition.brokers) if several else condition.partitions
@@ -214,7 +217,6 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
     """Return the condition of brokers that are away, as info if they host no replica."""
     excuse, cost = excuse_of(maintained(broker, header) for broker in brokers), loss.cost
     replicas = sum(loss.missing[broker] for broker in brokers)
-    offline_first = (*loss.affected.of(*OFFLINE_ISSUES).examples, *loss.affected.examples)
     if not replicas:
         cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have {Departure.SHUT_DOWN.value}"
     elif not cost:
@@ -233,7 +235,7 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
         severity=Severity.INFO if excuse or not replicas else None,
         evidence=whereabouts(brokers[:EXAMPLES_NAMED], header),
         partitions=replicas,
-        examples=tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED],
+        examples=loss.examples,
         broker=loss.incident.broker,
         brokers=tuple(brokers),
     )

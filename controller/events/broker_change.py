@@ -40,7 +40,7 @@ _FORGOTTEN_AFTER_MS = 24 * 3_600_000
 # that had lost a session, 87 sent 2 to 11 and one sent 35. The numbers do not grow with the cluster.
 _REQUESTS_OF_A_START: Final = 15
 # A partition has up to seven. To plan them all again takes 0.1 s on an idle core.
-_PLANNED_ANEW_AT_ONCE: Final = 2_000
+_PLANNED_AGAIN_AT_ONCE: Final = 2_000
 _ONLINE, _REPLICA_ONLINE = PartitionState.ONLINE, ReplicaState.ONLINE
 
 
@@ -134,11 +134,11 @@ def waits_for_more(tx: Transaction, broker: BrokerId) -> bool:
     """Return whether the failure of this broker can wait to be planned with others that leave with it.
 
     The controller handles failures together that it has not begun to handle, so each further one plans all of them
-    anew. Beyond some plans, that waits for the next record that removes no broker, a heartbeat at the latest. A broker
+    again. Beyond some plans, that waits for the next record that removes no broker, a heartbeat at the latest. A broker
     of which something else is expected does not wait.
     """
     header, last = tx.header, tx.events.last_event()
-    if last is None or last.pending <= _PLANNED_ANEW_AT_ONCE or not (last.writes_due and _may_be_joined(header, last)):
+    if last is None or last.pending <= _PLANNED_AGAIN_AT_ONCE or not (last.writes_due and _may_be_joined(header, last)):
         return False
     expected = (header.controller, header.former.deposed, *header.shutdowns.attempts, *header.shutdowns.under_way)
     return header.acting and broker not in expected
@@ -153,7 +153,7 @@ def plan_failures(tx: Transaction) -> None:
         _begin_failure(tx, failed)
     for broker in failed:
         touch_hosted(tx.state, broker)
-    tx.state.judged_brokers = {}
+    tx.state.judged_brokers = {}  # the alerts did not know of this failure
 
 
 def broker_removed(tx: Transaction, broker: BrokerId, *, waits: bool = False) -> None:
@@ -176,10 +176,11 @@ def broker_removed(tx: Transaction, broker: BrokerId, *, waits: bool = False) ->
     _forget_offline_dirs(tx.state, broker, hosted)
     if waits:
         header.departures.plan_later(broker, gone)
-    elif header.acting:
-        _begin_failure(tx, {broker: gone})
-    for tp in () if waits else (*hosted, *_led_while_moved_away(tx.state, broker)):
-        tx.state.touch(tp)
+    else:
+        if header.acting:
+            _begin_failure(tx, {broker: gone})
+        for tp in (*hosted, *_led_while_moved_away(tx.state, broker)):
+            tx.state.touch(tp)
     publish_broker(tx, broker)
 
 

@@ -86,9 +86,10 @@ class Conclusion:
         if not self._events.is_idle:
             self._certainty.publish_certain({**self._header.events, **self._events.open})
         at_heartbeat = self._rows.shown.gauges
-        wants_judging = self._conclude_touched() or at_heartbeat
-        wants_judging = wants_judging and lifecycle.may_judge_again(self._header, at_heartbeat=at_heartbeat)
-        wants_judging = wants_judging or self._header.brokers is not self._state.judged_brokers
+        has_news = self._conclude_touched() or at_heartbeat
+        wants_judging = (
+            has_news and lifecycle.may_judge_again(self._header, at_heartbeat=at_heartbeat)
+        ) or self._header.brokers is not self._state.judged_brokers
         if self._events.fresh:
             self._requests.publish_expected_requests()
         if self._events.open:

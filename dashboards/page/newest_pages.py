@@ -52,7 +52,8 @@ class NewestPages:
                 began = time.monotonic()
                 plain = make()
                 now = time.monotonic()
-                until = now + (now - began if now - began > _SLOW_SECONDS else 0)
+                took = now - began
+                until = now + took if took > _SLOW_SECONDS else now
                 page = RenderedPage(plain, gzip.compress(plain, compresslevel=1), until)
                 # Replaced as a whole, because other threads read it meanwhile.
                 current = {

@@ -11,7 +11,7 @@ class LiveMemory(NamedTuple):
     """What a process holds, without free memory between its objects."""
 
     small_objects: int  # of up to 512 bytes, which Python allocates itself
-    heap_bytes: int | None  # of larger objects, None where the C library is not glibc
+    heap_bytes: int | None  # of larger objects. Only glibc tells it
 
 
 def live_memory() -> LiveMemory:

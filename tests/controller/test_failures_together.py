@@ -72,7 +72,7 @@ STORIES = [
 
 def end_of(story: Callable[[ZnodeHistory], None], monkeypatch: pytest.MonkeyPatch, most: int) -> list[object]:
     """Return what is known once the controller has written what is due, and what it was said to owe before."""
-    monkeypatch.setattr(broker_change, "_PLANNED_ANEW_AT_ONCE", most)
+    monkeypatch.setattr(broker_change, "_PLANNED_AGAIN_AT_ONCE", most)
     history = on_seven()
     story(history)
     history.heartbeat()
@@ -103,7 +103,7 @@ def test_failures_that_waited_end_as_those_that_did_not(story, monkeypatch):
 
 
 def test_beyond_some_plans_a_rack_is_planned_twice_however_many_brokers_it_has(monkeypatch):
-    monkeypatch.setattr(broker_change, "_PLANNED_ANEW_AT_ONCE", ALWAYS)
+    monkeypatch.setattr(broker_change, "_PLANNED_AGAIN_AT_ONCE", ALWAYS)
     history = on_seven()
     assert any(isinstance(row, Transition) and row.subject == "partition" for row in history.broker_leaves(1))
     for broker in (2, 3, 4):
@@ -118,7 +118,7 @@ def test_beyond_some_plans_a_rack_is_planned_twice_however_many_brokers_it_has(m
 
 
 def test_a_failure_that_waits_is_stored_with_the_context(monkeypatch):
-    monkeypatch.setattr(broker_change, "_PLANNED_ANEW_AT_ONCE", ALWAYS)
+    monkeypatch.setattr(broker_change, "_PLANNED_AGAIN_AT_ONCE", ALWAYS)
     history = on_seven()
     rack(history)
     history.restart()
@@ -128,7 +128,7 @@ def test_a_failure_that_waits_is_stored_with_the_context(monkeypatch):
 
 
 def test_failures_that_wait_are_not_planned_once_records_are_missing(monkeypatch):
-    monkeypatch.setattr(broker_change, "_PLANNED_ANEW_AT_ONCE", ALWAYS)
+    monkeypatch.setattr(broker_change, "_PLANNED_AGAIN_AT_ONCE", ALWAYS)
     history = on_seven()
     rack(history)
     history.seq += 1
