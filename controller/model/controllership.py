@@ -51,6 +51,7 @@ class Term(msgspec.Struct, array_like=True):
     changed_isr_ms: int = 0  # when it last changed an ISR at its leader's request, as from 2.7 on
     registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, -1 if unknown
     acted_ms: int = 0  # when it last wrote a partition's state or removed a request
+    is_found_again: bool = False  # the last complete read found the controller of this term, which was known before
 
     def own(self, session: int, ownership: Ownership) -> None:
         """Note who owns /controller now."""
@@ -84,6 +85,8 @@ class Term(msgspec.Struct, array_like=True):
 
     def begin(self, epoch: ControllerEpoch, time_ms: int, broker: BrokerId, registration: BrokerEpoch) -> None:
         """Begin the term of this epoch in a broker's process. The time is 0 if the beginning is not known."""
+        is_known = (self.epoch, self.broker) == (epoch, broker) and epoch > 0
+        self.is_found_again = is_known and time_ms == 0
         self.epoch, self.began_ms = epoch, time_ms
         self.broker, self.registration, self.removed_replicas = broker, registration, False
 

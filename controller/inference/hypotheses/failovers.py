@@ -1,14 +1,29 @@
-"""Failovers that went otherwise than assumed, of a controller believed to be poisoned, or found during its load."""
+"""Failovers and failures that went otherwise than assumed.
+
+Their controller was believed to be poisoned, or a complete read found it amid its work.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
+from msgspec.structs import replace
+
+from controller.contract.ids import NO_LEADER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import topic_deletion
+from controller.events.broker_change import on_broker_failure, replicas_went_offline
 from controller.events.controller_failover import start_machines
-from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
-from controller.model.event import EventKind
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
+from controller.machines.replica_machine import Replica
+from controller.model.context import Header
+from controller.model.event import Event, EventKind
+from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange
+from controller.model.mutable_state import MutableState
+from controller.model.topics import Topic
 from controller.transaction.transaction import Transaction
+from wording.sentences import listed
 
 
 def never_poisoned(tx: Transaction, _: ObservedWrite) -> Iterator[Hypothesis]:
@@ -29,21 +44,101 @@ def _run_unpoisoned(tx: Transaction) -> None:
     _fail_over(tx, f"broker {header.controller} is not the process that was poisoned")
 
 
-def failover_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose that the found controller loads the cluster now. The read lacked a broker that the state names.
+def failure_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """Propose that the found controller learns only now of brokers that the read lacked and the state names.
 
-    A read cannot show how far a failover is, so it counts as done (Kafka 3.9 `KafkaController.onControllerFailover`).
-    Later writes show that it was not. A soak's first read had this moment.
+    A read cannot show how far the controller is with a failure. It elects a leader in the place of one that failed, or
+    it is the controller of the read before, so it does not load the cluster (Kafka 3.9 `onBrokerFailure`).
     """
     header, before = tx.header, write.before
-    if header.term.began_ms or before is None:
+    if before is None or not (missing := _missing(header, before)):
         return
-    seen = header.brokers.keys() | header.departures.last.keys()
-    if not seen.issuperset((before.leader, *before.isr)):
-        yield lambda trial: _fail_over(trial, f"broker {header.controller} took over before the complete read")
+    replaces_leader = write.elects_leader and before.leader in missing
+    if replaces_leader or header.term.is_found_again:
+        fail = partial(_fail_since_the_read, brokers=missing | _left_unseen(header))
+        yield WideHypothesis(alone=partial(fail, only=write.tp), whole=fail)
 
 
-def _fail_over(tx: Transaction, cause: str) -> None:
-    tx.events.begin(EventKind.CONTROLLER_FAILOVER, cause)
-    start_machines(tx, list(tx.state.topics))
-    topic_deletion.resume_all(tx)
+def failover_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """Propose that the found controller loads the cluster now. The state names no leader, or a broker the read lacked.
+
+    A read cannot show how far a failover is, so it counts as done (Kafka 3.9 `KafkaController.onControllerFailover`).
+    Later writes show that it was not. A soak's first read had this moment, and another one's read after a gap, in
+    which brokers had left with the controller.
+    """
+    header, before = tx.header, write.before
+    if before is None or header.term.began_ms:
+        return
+    if before.leader == NO_LEADER or _missing(header, before):
+        yield WideHypothesis(alone=partial(_fail_over_since_the_read, only=write.tp), whole=_fail_over_since_the_read)
+
+
+def _missing(header: Header, before: LeaderAndIsr) -> set[BrokerId]:
+    """Return the brokers that the state names and the last read lacked. Later departures are seen as they happen."""
+    if header.term.began_ms:
+        return set()
+    seen = header.brokers.keys() | (header.departures.last.keys() - _left_unseen(header))
+    return {before.leader, *before.isr} - seen - {NO_LEADER}
+
+
+def _left_unseen(header: Header) -> set[BrokerId]:
+    return {broker for broker, departure in header.departures.last.items() if departure.zxid == UNKNOWN_ZXID}
+
+
+def _fail_since_the_read(tx: Transaction, brokers: set[BrokerId], only: TopicPartition | None = None) -> None:
+    failed = tuple(sorted(brokers))
+    failure = tx.events.begin(EventKind.BROKER_CHANGE, f"{listed(failed)} left before the complete read")
+    if only is None:
+        on_broker_failure(tx, failed)
+    else:
+        replicas_went_offline(tx, [Replica(only, broker) for broker in failed], alone=True)
+    _expect_no_removals(tx, failure, only, since=ControllerEpoch(0))
+
+
+def _fail_over_since_the_read(tx: Transaction, only: TopicPartition | None = None) -> None:
+    failover = _fail_over(tx, f"broker {tx.header.controller} took over before the complete read", only)
+    _expect_no_removals(tx, failover, only, since=tx.header.term.epoch)
+
+
+def _expect_no_removals(tx: Transaction, event: Event, only: TopicPartition | None, *, since: ControllerEpoch) -> None:
+    """Take the removals of last in-sync replicas for done where a term since then has taken the leadership from them.
+
+    Such a replica stays in sync, so the state that was read does not show its removal otherwise.
+    """
+    for name, topic in _topics(tx.state, only):
+        for number, partition in topic.partitions.items():
+            value = partition.zk_state
+            if value is not None and value.controller_epoch >= since and _has_lost_leadership(value):
+                _expect_no_removal(tx, event, TopicPartition(name, number), value.isr)
+
+
+def _has_lost_leadership(value: LeaderAndIsr) -> bool:
+    return value.leader == NO_LEADER and len(value.isr) == 1
+
+
+def _expect_no_removal(tx: Transaction, event: Event, tp: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
+    queue: list[AnyAction] = []
+    partition = tx.state.topics[tp.topic].partitions[tp.partition]
+    for action in partition.queue:
+        if action.event == event.id and isinstance(action, RemoveFromIsr):
+            tx.events.settle(action, seen=False)
+            continue
+        is_of_them = isinstance(action, StateChange) and action.replica in replicas
+        queue.append(replace(action, written=False) if is_of_them else action)
+    tx.state.put_partition(tp, replace(partition, queue=tuple(queue)))
+
+
+def _topics(state: MutableState, only: TopicPartition | None) -> list[tuple[str, Topic]]:
+    """Return all topics, or one with one of its partitions."""
+    if only is None:
+        return list(state.topics)
+    topic = state.topics[only.topic]
+    return [(only.topic, replace(topic, partitions={only.partition: topic.partitions[only.partition]}))]
+
+
+def _fail_over(tx: Transaction, cause: str, only: TopicPartition | None = None) -> Event:
+    failover = tx.events.begin(EventKind.CONTROLLER_FAILOVER, cause)
+    start_machines(tx, _topics(tx.state, only))
+    if only is None:
+        topic_deletion.resume_all(tx)
+    return failover
