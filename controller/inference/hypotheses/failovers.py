@@ -108,23 +108,22 @@ def _expect_no_removals(tx: Transaction, event: Event, only: TopicPartition | No
     for name, topic in _topics(tx.state, only):
         for number, partition in topic.partitions.items():
             value = partition.zk_state
-            if value is not None and value.controller_epoch >= since and _has_lost_leadership(value):
-                _expect_no_removal(tx, event, TopicPartition(name, number), value.isr)
+            if value is None or value.controller_epoch < since:
+                continue
+            if value.leader == NO_LEADER and len(value.isr) == 1:
+                _expect_no_removal(tx, event, TopicPartition(name, number), value.isr[0])
 
 
-def _has_lost_leadership(value: LeaderAndIsr) -> bool:
-    return value.leader == NO_LEADER and len(value.isr) == 1
-
-
-def _expect_no_removal(tx: Transaction, event: Event, tp: TopicPartition, replicas: tuple[BrokerId, ...]) -> None:
+def _expect_no_removal(tx: Transaction, event: Event, tp: TopicPartition, replica: BrokerId) -> None:
     queue: list[AnyAction] = []
     partition = tx.state.topics[tp.topic].partitions[tp.partition]
     for action in partition.queue:
-        if action.event == event.id and isinstance(action, RemoveFromIsr):
+        is_of_event = action.event == event.id
+        if is_of_event and isinstance(action, RemoveFromIsr):
             tx.events.settle(action, seen=False)
             continue
-        is_of_them = isinstance(action, StateChange) and action.replica in replicas
-        queue.append(replace(action, written=False) if is_of_them else action)
+        goes_offline = is_of_event and isinstance(action, StateChange) and action.replica == replica
+        queue.append(replace(action, written=False) if goes_offline else action)
     tx.state.put_partition(tp, replace(partition, queue=tuple(queue)))
 
 
