@@ -16,6 +16,7 @@ from typing import Final
 import pytest
 
 FILE: Final = Path(__file__).with_suffix(".json")
+ROOT: Final = Path(__file__).parents[1]
 # `make test` leaves out longer units. The others need 335 s in three processes on two idle cores.
 QUICK_SECONDS: Final = 2.0
 _SHORTEST_RECORDED_SECONDS: Final = 1.0
@@ -54,11 +55,11 @@ class Durations:
     """Recorded seconds by unit. A unit without a record counts as quick."""
 
     def __init__(self, file: Path = FILE) -> None:
-        self._seconds: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+        self.recorded: dict[str, float] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
     def of(self, item: pytest.Item) -> float:
         """Return the seconds of the test's unit."""
-        return self._seconds.get(unit_of(item), 0.0)
+        return self.recorded.get(unit_of(item), 0.0)
 
     def is_quick(self, item: pytest.Item) -> bool:
         """Return whether `make test` runs the test."""
@@ -66,7 +67,10 @@ class Durations:
 
 
 class Recorder:
-    """A plugin of the run's own process that notes the seconds of each unit, and writes them at the end."""
+    """A plugin of the run's own process that notes the seconds of each unit, and writes them at the end.
+
+    A run of a part of the tests replaces the records of its own units, and those of files that are gone.
+    """
 
     def __init__(self, file: Path = FILE) -> None:
         self._file = file
@@ -86,5 +90,8 @@ class Recorder:
         for nodeid, seconds in self._of_tests.items():
             test = nodeid.partition("[")[0]
             longest[test] = max(longest.get(test, 0), seconds)
+        for unit, seconds in Durations(self._file).recorded.items():
+            if unit not in longest and ("::" not in unit or (ROOT / unit.partition("::")[0]).exists()):
+                longest[unit] = seconds
         long = {unit: round(took, 1) for unit, took in sorted(longest.items()) if took >= _SHORTEST_RECORDED_SECONDS}
         self._file.write_text(json.dumps(long, indent=1) + "\n", encoding="utf-8")

@@ -29,6 +29,17 @@ def test_a_group_is_recorded_as_a_whole_and_shorter_than_a_second_is_not(tmp_pat
     assert json.loads((tmp_path / "durations.json").read_text()) == {"browser": 2.5, "t.py::c": 3.0}
 
 
+def test_a_part_of_the_tests_replaces_its_own_records(tmp_path):
+    file = tmp_path / "durations.json"
+    test = "tests/test_durations.py::"
+    file.write_text(json.dumps({"browser": 9, f"{test}a": 9, f"{test}b": 9, f"{test}c": 9, "tests/test_gone.py::d": 9}))
+    recorder = Recorder(file)
+    for nodeid, seconds in {f"{test}a": 3.0, f"{test}b": 0.5}.items():
+        recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, duration=seconds))
+    recorder.pytest_sessionfinish()
+    assert json.loads(file.read_text()) == {"browser": 9, f"{test}a": 3.0, f"{test}c": 9}
+
+
 def test_a_long_unit_is_left_out_but_for_what_the_readme_promises(tmp_path):
     file = tmp_path / "durations.json"
     file.write_text(json.dumps({"browser": QUICK_SECONDS + 1, "t.py::long": 99, PROMISED[0]: 99, "t.py::short": 1}))

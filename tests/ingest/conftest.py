@@ -1,4 +1,7 @@
-"""A forwarder that watches a real ZooKeeper into a journal, and a client that plays Kafka's part."""
+"""A forwarder that watches a ZooKeeper into a journal, and a client that plays Kafka's part.
+
+The ZooKeeper is one in memory, unless the test asks for a real one (`zookeeper`, `shared_chroot`).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from ingest.forwarder import Forwarder
 from ingest.observed.paths import is_recorded
 from ingest.publisher import Clocks
 from ingest.sinks.kafka_sink import KafkaSink
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
 from transport.forwarding import Forwarding
@@ -144,6 +148,23 @@ class Watching:
             Forwarder(self.config, self.forwarding, self.clocks).run(self._stop)
         except Exception as error:
             self.error = error
+
+
+@pytest.fixture
+def in_memory() -> Iterator[ZooKeeperInMemory]:
+    """Run a server in memory for this test alone, which may kill, pause and start it."""
+    with ZooKeeperInMemory() as server:
+        yield server
+
+
+@pytest.fixture
+def watched(request: pytest.FixtureRequest) -> str:
+    """Return the watched address, of the server that the test asks for, otherwise of the one in memory."""
+    if "zookeeper" in request.fixturenames:
+        return request.getfixturevalue("zookeeper").connect_string
+    if "shared_chroot" in request.fixturenames:
+        return request.getfixturevalue("shared_chroot")
+    return request.getfixturevalue("in_memory").connect_string
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ from ingest.sinks.kafka_sink import KafkaSink
 from ingest.sinks.sink import SinkUnavailableError
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
 from tests.ingest.test_kafka_sink import consume
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.relay import Relay
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
@@ -259,9 +260,9 @@ def test_a_candidate_that_waits_can_be_asked_to_stop(watched: str, candidate) ->
 
 
 def test_a_leader_goes_on_while_nobody_can_be_elected_and_ends_when_its_session_did(
-    zookeeper: ZooKeeper, candidate, caplog: pytest.LogCaptureFixture
+    in_memory: ZooKeeperInMemory, candidate, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Relay(zookeeper.port) as relay:
+    with Relay(in_memory.port) as relay:
         election, _ = candidate(f"127.0.0.1:{relay.port}")
         term = election.next_term()
         relay.close_door()

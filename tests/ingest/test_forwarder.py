@@ -1,4 +1,4 @@
-"""A forwarder from end to end, from a real ZooKeeper to a journal."""
+"""A forwarder from end to end, from a ZooKeeper to a journal."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ from tests.ingest.conftest import (
     server_tree,
     server_zxid,
 )
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import ReadReason
@@ -209,39 +210,39 @@ def test_the_watched_ensemble_sees_nothing_but_a_session_that_opens_and_closes(
     assert server_zxid(zookeeper) == before + 2  # closeSession. Each create, set, delete or failure would count too
 
 
-def test_it_ends_soon_after_it_is_asked_to(zookeeper: ZooKeeper, watch: Watch) -> None:
+def test_it_ends_soon_after_it_is_asked_to(in_memory: ZooKeeperInMemory, watch: Watch) -> None:
     assert watch().stop() < 2
     paused = watch(journal="paused")
-    zookeeper.pause()
+    in_memory.pause()
     try:
         assert paused.stop() < 4
     finally:
-        zookeeper.resume()
+        in_memory.resume()
 
 
 def test_a_zookeeper_that_comes_late_is_waited_for(
-    zookeeper: ZooKeeper, watch: Watch, caplog: pytest.LogCaptureFixture
+    in_memory: ZooKeeperInMemory, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    zookeeper.kill()
+    in_memory.kill()
     late = watch(connect_timeout_seconds=60, wait=False)
-    eventually(lambda: f"ZooKeeper at {zookeeper.connect_string} is not reachable, trying again" in caplog.text)
-    zookeeper.start()
+    eventually(lambda: f"ZooKeeper at {in_memory.connect_string} is not reachable, trying again" in caplog.text)
+    in_memory.start()
     eventually(lambda: late.count(RecordKind.SNAPSHOT_END) == 1)
 
 
 def test_a_zookeeper_that_is_away_for_longer_than_the_timeout_is_not_given_up(
-    zookeeper: ZooKeeper, watch: Watch, caplog: pytest.LogCaptureFixture
+    in_memory: ZooKeeperInMemory, watch: Watch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    zookeeper.kill()
+    in_memory.kill()
     late = watch(connect_timeout_seconds=1, wait=False)
-    given_up = f"test: ZooKeeper at {zookeeper.connect_string} could not be reached within 1 s"
+    given_up = f"test: ZooKeeper at {in_memory.connect_string} could not be reached within 1 s"
     eventually(lambda: caplog.text.count(given_up) >= 2)
     assert "Kontrast goes on trying" in caplog.text
-    zookeeper.start()
+    in_memory.start()
     eventually(lambda: late.count(RecordKind.SNAPSHOT_END) == 1)
 
 
-def test_sessions_of_a_process_share_their_threads(zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch) -> None:
+def test_sessions_of_a_process_share_their_threads(kafka: KazooClient, watch: Watch) -> None:
     make_cluster(kafka)
     watch().settled()
     one = threading.active_count()

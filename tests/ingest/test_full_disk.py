@@ -12,9 +12,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
-from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import Record, RecordKind, decode_record
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.programs import program
 from tests.waiting import eventually
 from transport.journal import read_journal
@@ -24,14 +24,16 @@ _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"'
 
 
 @pytest.mark.faults
-def test_records_wait_for_room_and_none_is_lost(zookeeper: ZooKeeper, kafka: KazooClient, tmp_path: Path) -> None:
+def test_records_wait_for_room_and_none_is_lost(
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, tmp_path: Path
+) -> None:
     make_cluster(kafka)
     disk = tmp_path / "disk"
     disk.mkdir()
     command = [
         *(program("unshare"), "--user", "--map-root-user", "--mount", "sh", "-c", _ON_A_SMALL_DISK, disk),
         *(sys.executable, "-m", "cli", "watch", "--cluster", "blue", "--heartbeat-seconds", "0.2"),
-        *("--zookeeper", zookeeper.connect_string, "--to", f"journal:{disk / 'journal'}"),
+        *("--zookeeper", in_memory.connect_string, "--to", f"journal:{disk / 'journal'}"),
     ]
     watch = ChildProcess("kontrast watch", command, tmp_path / "log")
     watch.launch()

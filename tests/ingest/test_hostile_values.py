@@ -14,6 +14,8 @@ from tests.extremes import TEXTS
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree
 from tests.znode_contents import contents_at_extremes
 
+pytestmark = pytest.mark.usefixtures("shared_chroot")
+
 Watch = Callable[..., Watching]
 
 NO_TEXT = [

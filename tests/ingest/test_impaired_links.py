@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator
 import pytest
 from kazoo.client import KazooClient
 
-from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import RecordKind
 from ingest.zookeeper.restorable import SharedThreadsHandler
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.relay import Relay
 from tests.waiting import eventually
 
@@ -26,8 +26,8 @@ _SESSION_SECONDS = 3
 
 
 @pytest.fixture
-def relay(zookeeper: ZooKeeper) -> Iterator[Relay]:
-    with Relay(zookeeper.port) as relay:
+def relay(in_memory: ZooKeeperInMemory) -> Iterator[Relay]:
+    with Relay(in_memory.port) as relay:
         yield relay
 
 
@@ -67,7 +67,7 @@ def assert_nothing_is_left(relay: Relay, threads: set[threading.Thread]) -> None
     ],
 )
 def test_a_slow_or_lossy_link_delays_and_loses_nothing(
-    zookeeper: ZooKeeper,
+    in_memory: ZooKeeperInMemory,
     kafka: KazooClient,
     watch: Watch,
     relay: Relay,
@@ -94,7 +94,7 @@ def test_a_slow_or_lossy_link_delays_and_loses_nothing(
 
 
 def test_half_open_connections_are_noticed_and_replaced(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, relay: Relay
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch, relay: Relay
 ) -> None:
     make_cluster(kafka)
     chance = random.Random(_SEED)
@@ -120,7 +120,7 @@ def test_half_open_connections_are_noticed_and_replaced(
 
 
 def test_a_link_that_falls_silent_in_the_complete_read_delays_it_alone(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, relay: Relay
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch, relay: Relay
 ) -> None:
     make_cluster(kafka)
     for number in range(50):

@@ -10,7 +10,6 @@ from collections.abc import Callable
 import pytest
 from kazoo.client import KazooClient
 
-from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import RecordKind
 from tests.ingest.conftest import (
     Watching,
@@ -18,9 +17,8 @@ from tests.ingest.conftest import (
     make_cluster,
     replayed_tree,
     server_tree,
-    server_zxid,
 )
-from tests.lanes import in_gate
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.relay import Relay
 from tests.waiting import eventually
 from transport.forwarding import ReadReason
@@ -28,25 +26,23 @@ from transport.forwarding import ReadReason
 Watch = Callable[..., Watching]
 
 
-@pytest.mark.parametrize(
-    "way", in_gate("the server is killed", of=["the server is killed", "the server does not answer"])
-)
+@pytest.mark.parametrize("way", ["the server is killed", "the server does not answer"])
 def test_after_a_lost_connection_only_differences_are_published(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, way: str
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch, way: str
 ) -> None:
     make_cluster(kafka)
     kafka.create("/brokers/topics/gone", b"{}")
     watching = watch(session_timeout_seconds=2)
     seq = watching.settled()
     if way == "the server is killed":
-        zookeeper.kill()
+        in_memory.kill()
         eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
-        zookeeper.start()
+        in_memory.start()
     else:
         kafka.set("/brokers/topics/t", b"before")
-        zookeeper.pause()
+        in_memory.pause()
         eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
-        zookeeper.resume()
+        in_memory.resume()
     eventually(lambda: kafka.connected)
     kafka.retry(kafka.set, "/brokers/topics/t", b"during or after")
     kafka.retry(kafka.delete, "/brokers/topics/gone")
@@ -64,10 +60,10 @@ def test_after_a_lost_connection_only_differences_are_published(
 
 
 def test_what_happens_while_nobody_is_connected_is_found_by_reading_again(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch
 ) -> None:
     make_cluster(kafka)
-    with Relay(zookeeper.port) as relay:
+    with Relay(in_memory.port) as relay:
         watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
         seq = watching.settled()
         relay.close_door()
@@ -92,15 +88,15 @@ def test_what_happens_while_nobody_is_connected_is_found_by_reading_again(
 
 
 def test_an_expired_session_is_followed_by_a_new_one_that_publishes_differences(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch
 ) -> None:
     make_cluster(kafka)
-    with Relay(zookeeper.port) as relay:
+    with Relay(in_memory.port) as relay:
         watching = watch(zookeeper=f"127.0.0.1:{relay.port}", session_timeout_seconds=1)
         seq = watching.settled()
         relay.close_door()
-        zxid = server_zxid(zookeeper)
-        eventually(lambda: server_zxid(zookeeper) > zxid)  # closeSession
+        zxid = in_memory.zxid
+        eventually(lambda: in_memory.zxid > zxid)  # closeSession
         kafka.set("/brokers/topics/t", b"{}")
         relay.open_door()
         eventually(lambda: watching.count(RecordKind.SESSION, "lost") == 1)
@@ -114,10 +110,10 @@ def test_an_expired_session_is_followed_by_a_new_one_that_publishes_differences(
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")  # which ends kazoo's thread
 def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch
 ) -> None:
     make_cluster(kafka)
-    with Relay(zookeeper.port) as relay:
+    with Relay(in_memory.port) as relay:
         watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
         seq = watching.settled()
         relay.say_to_clients(struct.pack("!iiqi", 16, 999_999, 1, 0))
@@ -128,12 +124,12 @@ def test_an_answer_that_makes_no_sense_ends_the_client_not_the_forwarder(
         watching.stop()
 
 
-@pytest.mark.parametrize("length", in_gate(-1, of=[128 * 1024**2 + 1, 2**31 - 1, -1]))
+@pytest.mark.parametrize("length", [128 * 1024**2 + 1, 2**31 - 1, -1])
 def test_a_packet_without_measure_is_not_gathered_and_logged_once(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, caplog: pytest.LogCaptureFixture, length: int
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch, caplog: pytest.LogCaptureFixture, length: int
 ) -> None:
     make_cluster(kafka)
-    with Relay(zookeeper.port) as relay:
+    with Relay(in_memory.port) as relay:
         watching = watch(zookeeper=f"127.0.0.1:{relay.port}")
         seq = watching.settled()
         for connections in (2, 3):
@@ -147,14 +143,14 @@ def test_a_packet_without_measure_is_not_gathered_and_logged_once(
     assert f"{length} bytes, expected at most" in told.getMessage()
 
 
-@pytest.mark.parametrize("seed", in_gate(0, 1, of=range(5)))
+@pytest.mark.parametrize("seed", range(5))
 def test_replaying_the_records_of_any_history_gives_the_servers_tree(
-    zookeeper: ZooKeeper, kafka: KazooClient, watch: Watch, seed: int
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch, seed: int
 ) -> None:
     make_cluster(kafka)
     paths = [f"/admin/delete_topics/{name}" for name in "abc"] + [f"/brokers/topics/{name}" for name in "uvwxyz"]
     chance = random.Random(seed)
-    with Relay(zookeeper.port) as relay:
+    with Relay(in_memory.port) as relay:
         watching = watch(zookeeper=f"127.0.0.1:{relay.port}", coalesce_ms=chance.choice([0, 1, 10]))
         for _ in range(600):
             path = chance.choice(paths)

@@ -9,9 +9,9 @@ import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
-from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import Record, decode_record
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.read_only import read_only, without_privileges
 from tests.waiting import eventually
 from transport.journal import earliest_offset, read_journal
@@ -19,19 +19,19 @@ from transport.journal import earliest_offset, read_journal
 pytestmark = pytest.mark.faults
 
 
-def command(zookeeper: ZooKeeper, journal: Path) -> list[str | Path]:
+def command(in_memory: ZooKeeperInMemory, journal: Path) -> list[str | Path]:
     return without_privileges(
         *(sys.executable, "-m", "cli", "watch", "--cluster", "blue", "--heartbeat-seconds", "0.2"),
-        *("--zookeeper", zookeeper.connect_string, "--to", f"journal:{journal}", "--journal-retain-bytes", "40000"),
+        *("--zookeeper", in_memory.connect_string, "--to", f"journal:{journal}", "--journal-retain-bytes", "40000"),
     )
 
 
 def test_records_wait_until_the_journal_can_be_written(
-    zookeeper: ZooKeeper, kafka: KazooClient, tmp_path: Path
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, tmp_path: Path
 ) -> None:
     make_cluster(kafka)
     journal = tmp_path / "journal"
-    watch = ChildProcess("kontrast watch", command(zookeeper, journal), tmp_path / "log")
+    watch = ChildProcess("kontrast watch", command(in_memory, journal), tmp_path / "log")
     watch.launch()
 
     def records() -> list[Record]:
@@ -60,10 +60,12 @@ def test_records_wait_until_the_journal_can_be_written(
         watch.kill()
 
 
-def test_a_journal_that_is_read_only_from_the_beginning_is_one_sentence(zookeeper: ZooKeeper, tmp_path: Path) -> None:
+def test_a_journal_that_is_read_only_from_the_beginning_is_one_sentence(
+    in_memory: ZooKeeperInMemory, tmp_path: Path
+) -> None:
     closed = tmp_path / "closed"
     closed.mkdir()
-    watch = ChildProcess("kontrast watch", command(zookeeper, closed / "journal"), tmp_path / "log")
+    watch = ChildProcess("kontrast watch", command(in_memory, closed / "journal"), tmp_path / "log")
     with read_only(closed):
         watch.launch()
         eventually(lambda: not watch.running)

@@ -6,19 +6,18 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import pytest
 from kafka.admin import KafkaAdminClient
 from kazoo.client import KazooClient
 
-from cli.embedded.zookeeper import ZooKeeper
 from ingest.config import IngestConfig
 from ingest.election import open_terms
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
 from ingest.separation import KafkaIdentity, refuse_watched_cluster
 from tests.ingest.conftest import make_cluster
+from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from transport.address import KafkaAddress
 
 
@@ -36,11 +35,11 @@ def under_another_name(address: str) -> str:
 
 
 @pytest.fixture
-def electing(zookeeper: ZooKeeper) -> Callable[..., IngestConfig]:
+def electing(in_memory: ZooKeeperInMemory) -> Callable[..., IngestConfig]:
     def config(election: str, chroot: str = "", **settings: object) -> IngestConfig:
         return IngestConfig(
             cluster="blue",
-            zookeeper=zookeeper.connect_string + chroot,
+            zookeeper=in_memory.connect_string + chroot,
             to=KafkaAddress("unused:1", "t"),
             election_zookeeper=election,
             session_timeout_seconds=2.0,
@@ -50,7 +49,7 @@ def electing(zookeeper: ZooKeeper) -> Callable[..., IngestConfig]:
     return config
 
 
-def znodes(server: ZooKeeper) -> list[str]:
+def znodes(server: ZooKeeperInMemory) -> list[str]:
     client = KazooClient(server.connect_string)
     client.start()
     try:
@@ -63,43 +62,43 @@ def znodes(server: ZooKeeper) -> list[str]:
 @pytest.mark.parametrize("chroot", ["", "/nothing/there"])
 @pytest.mark.parametrize("path", ["", "/of/kontrast"])
 def test_an_election_in_the_watched_ensemble_is_refused_before_anything_is_written(
-    zookeeper: ZooKeeper, kafka: KazooClient, electing: Callable[..., IngestConfig], chroot: str, path: str
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, electing: Callable[..., IngestConfig], chroot: str, path: str
 ) -> None:
     make_cluster(kafka)
-    before = znodes(zookeeper)
-    config = electing(under_another_name(zookeeper.connect_string) + path, chroot)
+    before = znodes(in_memory)
+    config = electing(under_another_name(in_memory.connect_string) + path, chroot)
     terms = open_terms(config, threading.Event(), nothing)
     with closing(terms), pytest.raises(IngestError, match="is the watched ensemble under another name"):
         terms.next_term()
-    assert znodes(zookeeper) == before
+    assert znodes(in_memory) == before
 
 
 def test_an_election_in_a_watched_ensemble_in_which_nothing_is_yet_is_refused(
-    zookeeper: ZooKeeper, electing: Callable[..., IngestConfig]
+    in_memory: ZooKeeperInMemory, electing: Callable[..., IngestConfig]
 ) -> None:
-    config = electing(under_another_name(zookeeper.connect_string))
+    config = electing(under_another_name(in_memory.connect_string))
     terms = open_terms(config, threading.Event(), nothing)
     with closing(terms), pytest.raises(IngestError, match="under another name"):
         terms.next_term()
-    assert znodes(zookeeper) == ["zookeeper"]
+    assert znodes(in_memory) == ["zookeeper"]
 
 
 def test_an_election_in_the_watched_ensemble_that_is_allowed_takes_place(
-    zookeeper: ZooKeeper, electing: Callable[..., IngestConfig]
+    in_memory: ZooKeeperInMemory, electing: Callable[..., IngestConfig]
 ) -> None:
-    config = electing(under_another_name(zookeeper.connect_string), election_on_watched=True)
+    config = electing(under_another_name(in_memory.connect_string), election_on_watched=True)
     with closing(open_terms(config, threading.Event(), nothing)) as terms:
         assert terms.next_term() is not None
 
 
 @pytest.mark.parametrize("has_kafka", [False, True])
 def test_another_ensemble_is_another_though_both_are_new(
-    electing: Callable[..., IngestConfig], kafka: KazooClient, tmp_path: Path, has_kafka: bool
+    electing: Callable[..., IngestConfig], kafka: KazooClient, has_kafka: bool
 ) -> None:
     if has_kafka:
         make_cluster(kafka)
     with (
-        ZooKeeper(tmp_path / "election") as election,
+        ZooKeeperInMemory() as election,
         closing(open_terms(electing(election.connect_string), threading.Event(), nothing)) as terms,
     ):
         term = terms.next_term()
@@ -108,7 +107,7 @@ def test_another_ensemble_is_another_though_both_are_new(
 
 
 def test_an_election_while_others_write_to_the_watched_ensemble_is_refused(
-    zookeeper: ZooKeeper, kafka: KazooClient, electing: Callable[..., IngestConfig]
+    in_memory: ZooKeeperInMemory, kafka: KazooClient, electing: Callable[..., IngestConfig]
 ) -> None:
     make_cluster(kafka)
     stop = threading.Event()
@@ -120,7 +119,7 @@ def test_an_election_while_others_write_to_the_watched_ensemble_is_refused(
     writing = threading.Thread(target=write)
     writing.start()
     try:
-        terms = open_terms(electing(under_another_name(zookeeper.connect_string)), stop, nothing)
+        terms = open_terms(electing(under_another_name(in_memory.connect_string)), stop, nothing)
         with closing(terms), pytest.raises(IngestError, match="under another name"):
             terms.next_term()
     finally:

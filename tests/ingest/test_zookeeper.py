@@ -22,6 +22,8 @@ from ingest.zookeeper.requests import Answer, MultiRead
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
+pytestmark = pytest.mark.usefixtures("shared_chroot")  # a real server
+
 
 class Session:
     """A connected session with its inbox."""
