@@ -1,7 +1,8 @@
 """Mutants of the core, chosen by a seed, and the first of three sets of tests that fails for each.
 
-*Near* are some tests that run the mutated line, *lane* the tests of `make test` about the core, and *gate* those of the
-gate. A mutant that passes all of them is named. It is equal to the original, or a test is missing.
+*Near* are some tests that run the mutated line, *lane* the tests of `make test` about the core, and *gate* the others
+of the gate. Each set runs for all mutants that passed the set before. A mutant that passes all of them is named. It is
+equal to the original, or a test is missing.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,10 +30,17 @@ import coverage
 import pytest
 from rich.console import Console
 
+from tests.durations import Durations
+
 ROOT = Path(__file__).parents[2]
 CORE = "controller"
 ABOUT_THE_CORE = ("tests/controller", "tests/conformance", "tests/questions")
 GATE = ("-m", "not nightly and not deploy")
+SETS: Mapping[str, tuple[str, ...]] = {
+    "near": (),  # other tests for each mutant
+    "lane": ("-p", "tests.bench.mutants", "--quick", *ABOUT_THE_CORE),
+    "gate": ("-p", "tests.bench.mutants", *GATE, *ABOUT_THE_CORE),
+}
 NEAR = 40  # tests
 SECONDS_OF_A_SET = 1_800  # a mutant that loops for ever counts as caught
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
@@ -114,9 +123,15 @@ def mutated(original: str, mutant: Mutant) -> str:
 
 
 @pytest.hookimpl(hookwrapper=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
-    """Let the shortest tests run first, because most mutants fail within the first of them."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Let the shortest tests run first, because most mutants fail within the first of them.
+
+    Leave out of the gate what the lane has run.
+    """
     yield
+    if not config.option.quick:
+        durations = Durations()
+        items[:] = [item for item in items if not durations.is_quick(item)]
     items.reverse()
 
 
@@ -148,18 +163,13 @@ def tests_by_line(checkout: Path) -> dict[str, dict[int, list[str]]]:
     return found
 
 
-def caught_by(mutant: Mutant, checkout: Path, near: Sequence[str]) -> str:
-    """Return the first set of tests that fails for the mutant, or nothing."""
+def fails(mutant: Mutant, checkout: Path, words: Sequence[str]) -> bool:
+    """Return whether one of these tests fails for the mutant."""
     file = checkout / mutant.file
     original = file.read_text(encoding="utf-8")
     file.write_text(mutated(original, mutant), encoding="utf-8")
-    sets = {
-        "near": near,
-        "lane": ("-p", "tests.bench.mutants", "--quick", *ABOUT_THE_CORE),
-        "gate": ("-p", "tests.bench.mutants", *GATE, *ABOUT_THE_CORE),
-    }
     try:
-        return next((name for name, words in sets.items() if words and not passes(checkout, *words)), "")
+        return bool(words) and not passes(checkout, *words)
     finally:
         file.write_text(original, encoding="utf-8")
 
@@ -174,51 +184,72 @@ def main() -> None:
     every = [mutant for file in sorted((ROOT / CORE).rglob("*.py")) for mutant in mutants_of(file)]
     chosen = random.Random(arguments.seed).sample(every, arguments.mutants)
     out = arguments.out or ROOT / "build" / f"mutants-{arguments.seed}.jsonl"
-    results = judge(chosen, out)
-    counts = Counter(results.values())
-    for mutant, caught in results.items():
-        if not caught:
-            shown.print(f"{mutant.file}:{mutant.line} {mutant.before} → {mutant.after}", markup=False)
+    tries = Tries(out)
+    judge(chosen, tries)
+    caught = {mutant: tries.caught_by(mutant) for mutant in chosen}
+    for mutant in (mutant for mutant, name in caught.items() if not name):
+        shown.print(f"{mutant.file}:{mutant.line} {mutant.before} → {mutant.after}", markup=False)
+    counts = Counter(caught.values())
     in_lane = counts["near"] + counts["lane"]
     print(
         f"of {len(chosen)} of {len(every)} mutants, make test fails {in_lane}, and the gate {in_lane + counts['gate']}"
     )
 
 
-def judge(chosen: Sequence[Mutant], out: Path) -> dict[Mutant, str]:
-    """Return what catches each mutant. Each core works in a checkout of its own."""
-    results: dict[Mutant, str] = {}
-    if out.is_file():
-        known = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-        results = {mutant: caught for *fields, caught in known if (mutant := Mutant(*fields)) in chosen}
-    waiting: queue.SimpleQueue[Mutant] = queue.SimpleQueue()
-    for mutant in chosen:
-        if mutant not in results:
-            waiting.put(mutant)
+class Tries:
+    """For each mutant and set of tests that were tried, whether a test failed. A later run continues the file."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._failed: dict[tuple[Mutant, str], bool] = {}
+        for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+            *fields, name, failed = json.loads(line)
+            self._failed[Mutant(*fields), name] = failed
+
+    def caught_by(self, mutant: Mutant) -> str:
+        """Return the set of tests that fails for the mutant, or nothing."""
+        return next((name for name in SETS if self._failed.get((mutant, name))), "")
+
+    def is_due(self, mutant: Mutant, name: str) -> bool:
+        """Return whether this set is to be tried."""
+        return not self.caught_by(mutant) and (mutant, name) not in self._failed
+
+    def note(self, mutant: Mutant, name: str, *, failed: bool) -> None:
+        """Keep a result."""
+        self._failed[mutant, name] = failed
+        with self._file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([*mutant, name, failed]) + "\n")
+
+
+def judge(chosen: Sequence[Mutant], tries: Tries) -> None:
+    """Try set after set. Each core works in a checkout of its own."""
     checkouts = [ROOT / "build" / "mutants" / str(number) for number in range(os.cpu_count() or 1)]
     for checkout in checkouts:
         shutil.rmtree(checkout, ignore_errors=True)
         subprocess.run(["git", "clone", "--quiet", str(ROOT), str(checkout)], check=True)
-    shown.print("which tests run which line")
-    near = tests_by_line(checkouts[0])
+    near: dict[str, dict[int, list[str]]] = {}
+    if any(tries.is_due(mutant, "near") for mutant in chosen):
+        shown.print("which tests run which line")
+        near = tests_by_line(checkouts[0])
+    free: queue.SimpleQueue[Path] = queue.SimpleQueue()
+    for checkout in checkouts:
+        free.put(checkout)
 
-    def work(checkout: Path) -> None:
-        with suppress(queue.Empty):
-            while True:
-                mutant, began = waiting.get_nowait(), time.monotonic()
-                tests = near.get(mutant.file, {}).get(mutant.line, [])
-                caught = caught_by(mutant, checkout, tests[:: max(1, len(tests) // NEAR)][:NEAR])
-                results[mutant] = caught
-                with out.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([*mutant, caught]) + "\n")
-                seconds = time.monotonic() - began
-                shown.print(
-                    f"{len(results)} of {len(chosen)}, {seconds:.0f} s: {caught or 'nothing'} {mutant}", markup=False
-                )
+    def try_one(mutant: Mutant, name: str) -> None:
+        tests = near.get(mutant.file, {}).get(mutant.line, [])
+        words = SETS[name] or tests[:: max(1, len(tests) // NEAR)][:NEAR]
+        checkout, began = free.get(), time.monotonic()
+        failed = fails(mutant, checkout, words)
+        free.put(checkout)
+        tries.note(mutant, name, failed=failed)
+        shown.print(
+            f"{name}, {time.monotonic() - began:.0f} s: {'fails' if failed else 'passes'} {mutant}", markup=False
+        )
 
     with ThreadPoolExecutor(len(checkouts)) as workers:
-        list(workers.map(work, checkouts))
-    return results
+        for name in SETS:
+            due = [mutant for mutant in chosen if tries.is_due(mutant, name)]
+            list(workers.map(partial(try_one, name=name), due))
 
 
 if __name__ == "__main__":
