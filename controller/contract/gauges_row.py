@@ -185,6 +185,7 @@ INFERENCES_BY_WRITE: Final = (
     "shutdown-asked",
     "preferred-election-in-vain",
     "reassigned-again",
+    "creation-found-early",
     "failure-found-early",
     "unclean-election",
     "deletion-found-early",

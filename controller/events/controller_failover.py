@@ -5,7 +5,7 @@ The source is Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -174,10 +174,18 @@ def _abort(tx: Transaction, events: Sequence[Event]) -> None:
 
 def is_cut(events: PendingEvents) -> bool:
     """Return whether the failover has states to write and no write was seen."""
-    return any(
-        event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due and not event.begun
-        for event in events.open_events()
-    )
+    return any(not event.begun for event in _failovers_with_writes_due(events))
+
+
+def is_under_way(events: PendingEvents) -> bool:
+    """Return whether the failover has states to write."""
+    return any(True for _ in _failovers_with_writes_due(events))
+
+
+def _failovers_with_writes_due(events: PendingEvents) -> Iterator[Event]:
+    for event in events.open_events():
+        if event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due:
+            yield event
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:

@@ -50,6 +50,7 @@ class CompleteRead(msgspec.Struct, array_like=True):
     names_controller: bool = False
     brokers: tuple[BrokerId, ...] = ()
     deletions: tuple[str, ...] = ()
+    cut_failover: bool = False  # when it began, the controller still had states to write in its failover
 
 
 class Clocks(msgspec.Struct, array_like=True):

@@ -38,6 +38,7 @@ def begin(tx: Transaction) -> None:
     Values stay until the read replaces them, except settings of topics and brokers.
     """
     header, newest = tx.header, tx.header.zxid
+    header.read.cut_failover = controller_failover.is_under_way(tx.events)
     controller_failover.forget_in_flight_events(tx)
     fenced_controller.give_up(tx)
     header.enter(LOADING)

@@ -137,6 +137,22 @@ def a_broker_leaves_after_the_controller() -> list[Record]:
     return written_by_batches(history)
 
 
+def a_topic_is_created_and_grows() -> list[Record]:
+    history = four_brokers()
+    history.topic("new", {0: [1, 2], 1: [2, 3], 2: [3, 4]})
+    written_by_batches(history)
+    history.topic("new", {0: [1, 2], 1: [2, 3], 2: [3, 4], 3: [4, 1], 4: [1, 3]})
+    return written_by_batches(history)
+
+
+def a_topic_is_deleted() -> list[Record]:
+    history = four_brokers()
+    history.delete_topic("three")
+    written_by_batches(history)
+    history.topic_vanishes("three", 0, 1, 2)
+    return written_by_batches(history)
+
+
 def written_by_batches(history: ZnodeHistory) -> list[Record]:
     """Write every due state in the controller's order. Return all records up to a minute later."""
     while due := sorted(due_writes(history.context)):
@@ -164,33 +180,45 @@ def test_each_write_after_a_first_read_anywhere_is_explained(b_ends_before):
     )
 
 
-LOSSES = (
+HISTORIES = (
     a_broker_leaves_and_returns,
     two_brokers_leave,
     two_brokers_leave_and_one_is_controller,
     a_broker_leaves_after_the_controller,
+    a_topic_is_created_and_grows,
+    a_topic_is_deleted,
 )
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-@pytest.mark.parametrize("history", LOSSES)
-def test_each_write_after_a_read_anywhere_in_the_loss_of_brokers_is_explained(history, is_first):
-    records = history()
-    begin = end_of_first_read(records)
-    seen = [] if is_first else records[: begin + 1]
-    after_a_gap = {
-        (at, records[at].path): [*seen, *in_generation(2, from_a_first_read(records, at))]
-        for at in range(begin + 1, len(records))
+def gaps(records: list[Record]) -> dict[tuple[int, str], list[Record]]:
+    """Return the records with a gap and another forwarder's read, for gaps of many lengths that end anywhere."""
+    begin = end_of_first_read(records) + 1
+    return {
+        (at, f"after {last}, {records[at].path}"): [
+            *records[:last],
+            *in_generation(2, from_a_first_read(records, at)),
+        ]
+        for at in range(begin, len(records))
+        for last in sorted({begin, max(begin, at - 2), at})
     }
-    assert unexplained(after_a_gap) == {}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_each_write_after_a_first_read_amid_an_event_is_explained(history):
+    records = history()
+    begin = end_of_first_read(records) + 1
+    firsts = {(at, records[at].path): from_a_first_read(records, at) for at in range(begin, len(records))}
+    assert unexplained(firsts) == {}
+
+
+@pytest.mark.parametrize("history", HISTORIES)
+def test_each_write_after_the_read_of_another_forwarder_is_explained(history):
+    assert unexplained(gaps(history())) == {}
 
 
 @pytest.mark.parametrize("history", [a_broker_leaves_and_returns, two_brokers_leave])
 def test_no_failover_is_told_of_a_controller_that_was_known_before(history):
-    records = history()
-    begin = end_of_first_read(records)
-    for at in range(begin + 1, len(records)):
-        told = [*records[: begin + 1], *in_generation(2, from_a_first_read(records, at))]
-        effects = steps(new_context("c", chunk_count=8), told).effects
+    for place, records in gaps(history()).items():
+        effects = steps(new_context("c", chunk_count=8), records).effects
         causes = {row.cause.partition(":")[0] for row in effects if isinstance(row, Transition) and row.generation == 2}
-        assert causes <= {"BrokerChange"}, (at, records[at].path)
+        assert causes <= {"BrokerChange"}, place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -11,13 +12,13 @@ from controller.events import controlled_shutdown
 from controller.events.controller_failover import load
 from controller.inference.deferral import is_created_by
 from controller.inference.expected_writes import match_expected_write
-from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite
+from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
 from controller.machines import partition_machine, replica_machine
 from controller.machines.partition_machine import trigger_online
 from controller.machines.replica_machine import Replica
 from controller.model.event import Event, EventKind
 from controller.model.leadership import Create
-from controller.rules.states import ReplicaState
+from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 
 
@@ -30,6 +31,23 @@ def created_without_broker(tx: Transaction, write: ObservedWrite) -> Iterator[Hy
     event, missing = missing_brokers(tx, write)
     if event is not None and not event.first_write_ms:
         yield lambda trial: _create_without(trial, trial.events.open_event(event.id), missing)
+
+
+def creation_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
+    """Propose that the controller creates the partitions that the read found without a state.
+
+    A read cannot show how far a creation is (Kafka 3.9 `KafkaController.onNewPartitionCreation`).
+    """
+    if write.before is None and not tx.header.term.began_ms:
+        create = partial(_create_since_the_read, tps=[write.tp])
+        yield WideHypothesis(alone=create, whole=_create_since_the_read)
+
+
+def _create_since_the_read(tx: Transaction, tps: list[TopicPartition] | None = None) -> None:
+    tx.events.begin(EventKind.TOPIC_CHANGE, "the complete read found partitions without a state")
+    waiting = tx.state.unsettled(lambda partition: partition.state is PartitionState.NEW)
+    found = [tp for tp in waiting if not tx.state.topics[tp.topic].queued_for_deletion]
+    partition_machine.bring_online(tx, found if tps is None else tps)
 
 
 def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[BrokerId]]:

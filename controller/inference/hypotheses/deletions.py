@@ -44,13 +44,13 @@ def deletion_unanswered(tx: Transaction, write: ObservedWrite) -> Iterator[Hypot
 
 
 def deletion_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
-    """Propose that the controller begins now with a deletion of which only the read is known.
+    """Propose that the controller begins now with a deletion that the read found.
 
     A read cannot show how far a deletion is, so it counts as done (Kafka 3.9 `TopicDeletionManager.onTopicDeletion`).
     Later writes show that it was not. A soak's first read had this moment.
     """
     topic = tx.state.topics[write.tp.topic]
-    if topic.deletion_started and not topic.asked_ms:
+    if topic.deletion_started and topic.asked_ms <= tx.header.read.began_ms:
         yield lambda trial: _delete(trial, write.tp.topic)
 
 

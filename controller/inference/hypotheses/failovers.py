@@ -54,8 +54,8 @@ def failure_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypot
     if before is None or not (missing := _missing(header, before)):
         return
     replaces_leader = write.elects_leader and before.leader in missing
-    if replaces_leader or header.term.is_found_again:
-        fail = partial(_fail_since_the_read, brokers=missing | _left_unseen(header))
+    if replaces_leader or (header.term.is_found_again and not header.read.cut_failover):
+        fail = partial(_fail_since_the_read, brokers=missing | _left_before_the_read(header))
         yield WideHypothesis(alone=partial(fail, only=write.tp), whole=fail)
 
 
@@ -77,12 +77,17 @@ def _missing(header: Header, before: LeaderAndIsr) -> set[BrokerId]:
     """Return the brokers that the state names and the last read lacked. Later departures are seen as they happen."""
     if header.term.began_ms:
         return set()
-    seen = header.brokers.keys() | (header.departures.last.keys() - _left_unseen(header))
+    seen = header.brokers.keys() | (header.departures.last.keys() - _left_before_the_read(header))
     return {before.leader, *before.isr} - seen - {NO_LEADER}
 
 
-def _left_unseen(header: Header) -> set[BrokerId]:
-    return {broker for broker, departure in header.departures.last.items() if departure.zxid == UNKNOWN_ZXID}
+def _left_before_the_read(header: Header) -> set[BrokerId]:
+    """Return the absent brokers whose failure a read may have found in flight."""
+    return {
+        broker
+        for broker, departure in header.departures.last.items()
+        if departure.zxid == UNKNOWN_ZXID or departure.time_ms <= header.read.began_ms
+    }
 
 
 def _fail_since_the_read(tx: Transaction, brokers: set[BrokerId], only: TopicPartition | None = None) -> None:

@@ -54,6 +54,7 @@ RULES: Final = (
     ),
     Rule("preferred-election-in-vain", elections.preferred_election_in_vain, ()),
     Rule("reassigned-again", elections.reassigned_again, ("unseen11", "unseen39b")),
+    Rule("creation-found-early", creations.creation_found_early, ()),
     Rule("failure-found-early", failovers.failure_found_early, ()),
     Rule("unclean-election", elections.unclean_election, ("fuzz39a", "fuzz28g", "fuzz32a")),
     Rule("deletion-found-early", deletions.deletion_found_early, ()),
