@@ -18,6 +18,7 @@ from controller.contract.records import Record, RecordKind
 from controller.model.context import Context
 from controller.model.leadership import Write
 from controller.restore.stored_context import new_context
+from controller.rules.releases import NEWEST, Release, profile_of
 from controller.step import steps
 from controller.view.gauges import gauges_row
 from tests.controller.znode_history import ZnodeHistory
@@ -80,11 +81,14 @@ def in_generation(generation: int, records: list[Record]) -> list[Record]:
     return [msgspec.structs.replace(record, generation=generation) for record in records]
 
 
-def unexplained(histories: dict[tuple[int, str], list[Record]]) -> dict[tuple[int, str], tuple[dict[str, int], int]]:
+def unexplained(
+    histories: dict[tuple[int, str], list[Record]], release: Release | None = None
+) -> dict[tuple[int, str], tuple[dict[str, int], int]]:
     """Return which histories end with divergences or writes that are due, by the place of their last complete read."""
     found = {}
     for place, records in histories.items():
-        header = steps(new_context("c", chunk_count=8), records).context.header
+        context = new_context("c", profile=None if release is None else profile_of(release), chunk_count=8)
+        header = steps(context, records).context.header
         gauges = gauges_row(header, ("c", 0, 0, 0, header.zxid, 0))
         differing = {kind: count for kind, count in gauges.divergences.items() if kind != "missed_changes" and count}
         if differing or gauges.pending_writes:
@@ -92,7 +96,7 @@ def unexplained(histories: dict[tuple[int, str], list[Record]]) -> dict[tuple[in
     return found
 
 
-def four_brokers() -> ZnodeHistory:
+def four_brokers(release: Release) -> ZnodeHistory:
     topics = {
         "four": {number: ([1, 2, 3, 4], 1 + number, 0, [1, 2, 3, 4]) for number in range(4)},
         "three": {
@@ -100,36 +104,36 @@ def four_brokers() -> ZnodeHistory:
         },
         "one": {0: ([1], 1, 0, [1]), 1: ([4], 4, 0, [4]), 2: ([3], 3, 0, [3])},
     }
-    history = ZnodeHistory().start(1, 2, 3, 4, topics=topics)
+    history = ZnodeHistory(release=release).start(1, 2, 3, 4, topics=topics)
     history.heartbeat()
     return history
 
 
-def a_broker_leaves_and_returns() -> list[Record]:
-    history = four_brokers()
+def a_broker_leaves_and_returns(release: Release = NEWEST) -> list[Record]:
+    history = four_brokers(release)
     history.broker_leaves(4)
     written_by_batches(history)
     history.broker(4)
     return written_by_batches(history)
 
 
-def two_brokers_leave() -> list[Record]:
-    history = four_brokers()
+def two_brokers_leave(release: Release = NEWEST) -> list[Record]:
+    history = four_brokers(release)
     history.broker_leaves(4)
     history.broker_leaves(3)
     return written_by_batches(history)
 
 
-def two_brokers_leave_and_one_is_controller() -> list[Record]:
-    history = four_brokers()
+def two_brokers_leave_and_one_is_controller(release: Release = NEWEST) -> list[Record]:
+    history = four_brokers(release)
     history.controller_dies(1)
     history.broker_leaves(4)
     history.controller(2, 2)
     return written_by_batches(history)
 
 
-def a_broker_leaves_after_the_controller() -> list[Record]:
-    history = four_brokers()
+def a_broker_leaves_after_the_controller(release: Release = NEWEST) -> list[Record]:
+    history = four_brokers(release)
     history.controller_dies(1)
     history.controller(2, 2)
     written_by_batches(history)
@@ -137,16 +141,16 @@ def a_broker_leaves_after_the_controller() -> list[Record]:
     return written_by_batches(history)
 
 
-def a_topic_is_created_and_grows() -> list[Record]:
-    history = four_brokers()
+def a_topic_is_created_and_grows(release: Release = NEWEST) -> list[Record]:
+    history = four_brokers(release)
     history.topic("new", {0: [1, 2], 1: [2, 3], 2: [3, 4]})
     written_by_batches(history)
     history.topic("new", {0: [1, 2], 1: [2, 3], 2: [3, 4], 3: [4, 1], 4: [1, 3]})
     return written_by_batches(history)
 
 
-def a_topic_is_deleted() -> list[Record]:
-    history = four_brokers()
+def a_topic_is_deleted(release: Release = NEWEST) -> list[Record]:
+    history = four_brokers(release)
     history.delete_topic("three")
     written_by_batches(history)
     history.topic_vanishes("three", 0, 1, 2)
@@ -203,17 +207,18 @@ def gaps(records: list[Record]) -> dict[tuple[int, str], list[Record]]:
     }
 
 
+@pytest.mark.parametrize("release", [NEWEST, (1, 1)])
 @pytest.mark.parametrize("history", HISTORIES)
-def test_each_write_after_a_first_read_amid_an_event_is_explained(history):
-    records = history()
+def test_each_write_after_a_first_read_amid_an_event_is_explained(history, release):
+    records = history(release)
     begin = end_of_first_read(records) + 1
     firsts = {(at, records[at].path): from_a_first_read(records, at) for at in range(begin, len(records))}
-    assert unexplained(firsts) == {}
+    assert unexplained(firsts, release) == {}
 
 
 @pytest.mark.parametrize("history", HISTORIES)
 def test_each_write_after_the_read_of_another_forwarder_is_explained(history):
-    assert unexplained(gaps(history())) == {}
+    assert unexplained(gaps(history()), NEWEST) == {}
 
 
 @pytest.mark.parametrize("history", [a_broker_leaves_and_returns, two_brokers_leave])

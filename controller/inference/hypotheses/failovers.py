@@ -47,16 +47,21 @@ def _run_unpoisoned(tx: Transaction) -> None:
 def failure_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
     """Propose that the found controller learns only now of brokers that the read lacked and the state names.
 
-    A read cannot show how far the controller is with a failure. It elects a leader in the place of one that failed, or
-    it is the controller of the read before, so it does not load the cluster (Kafka 3.9 `onBrokerFailure`).
+    A read cannot show how far the controller is with a failure (Kafka 3.9 `onBrokerFailure`). The write is none of its
+    load, because a load writes otherwise, or because the read before had this controller already.
     """
     header, before = tx.header, write.before
-    if before is None or not (missing := _missing(header, before)):
+    if before is None:
         return
+    missing = _missing(header, before).intersection((before.leader, *write.left_isr, *write.kept_as_last_in_isr))
+    if not missing:
+        return
+    # A load that removes replicas from ISRs takes away a lost leader before it elects another. Others only elect.
     replaces_leader = write.elects_leader and before.leader in missing
-    if replaces_leader or (header.term.is_found_again and not header.read.cut_failover):
-        fail = partial(_fail_since_the_read, brokers=missing | _left_before_the_read(header))
-        yield WideHypothesis(alone=partial(fail, only=write.tp), whole=fail)
+    is_none_of_a_load = replaces_leader is header.profile.removes_offline_replicas_at_failover
+    if is_none_of_a_load or (header.term.is_found_again and not header.read.cut_failover):
+        whole = partial(_fail_since_the_read, brokers=missing)
+        yield WideHypothesis(alone=partial(whole, only=write.tp), whole=whole)
 
 
 def failover_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
@@ -74,20 +79,15 @@ def failover_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypo
 
 
 def _missing(header: Header, before: LeaderAndIsr) -> set[BrokerId]:
-    """Return the brokers that the state names and the last read lacked. Later departures are seen as they happen."""
+    """Return the brokers that the state names and the last read lacked. A later departure is seen as it happens."""
     if header.term.began_ms:
         return set()
-    seen = header.brokers.keys() | (header.departures.last.keys() - _left_before_the_read(header))
-    return {before.leader, *before.isr} - seen - {NO_LEADER}
-
-
-def _left_before_the_read(header: Header) -> set[BrokerId]:
-    """Return the absent brokers whose failure a read may have found in flight."""
-    return {
+    left_since = {
         broker
         for broker, departure in header.departures.last.items()
-        if departure.zxid == UNKNOWN_ZXID or departure.time_ms <= header.read.began_ms
+        if departure.zxid != UNKNOWN_ZXID and departure.time_ms > header.read.began_ms
     }
+    return {before.leader, *before.isr} - header.brokers.keys() - left_since - {NO_LEADER}
 
 
 def _fail_since_the_read(tx: Transaction, brokers: set[BrokerId], only: TopicPartition | None = None) -> None:
