@@ -102,9 +102,6 @@ class Znodes:
         for path in _FROM_THE_BEGINNING:
             self.create(path, b"", OPEN_ACL_UNSAFE, flags=0, owner=0)
 
-    def __contains__(self, path: str) -> bool:
-        return path in self._znodes
-
     def stat(self, path: str) -> bytes:
         """Return the Stat."""
         znode = self._existing(path)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from io import BytesIO
 from types import TracebackType
 
-from kazoo.exceptions import UnimplementedError, ZookeeperError
+from kazoo.exceptions import NoNodeError, UnimplementedError, ZookeeperError
 from kazoo.protocol import serialization as kazoo
 
 from cli.embedded.process import free_port
@@ -274,9 +274,15 @@ class _Connection(asyncio.Protocol):
 
     def _one_read(self, operation: int, path: str, *, is_watched: bool) -> bytes:
         kind, read = _READS[operation]
-        if is_watched and (path in self._znodes or operation == kazoo.Exists.type):
+        try:
+            result = read(self._znodes, path)
+        except NoNodeError:
+            if is_watched and operation == kazoo.Exists.type:
+                self.watches.once[kind].add(path)
+            raise
+        if is_watched:
             self.watches.once[kind].add(path)
-        return read(self._znodes, path)
+        return result
 
     def _many_reads(self, packet: Jute) -> bytes:
         results = []
