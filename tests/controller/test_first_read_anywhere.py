@@ -1,4 +1,4 @@
-"""A complete read anywhere in deletions and failovers, with every later write explained.
+"""A complete read anywhere in creations, deletions, failovers and losses of brokers, with every later write explained.
 
 Soaks once counted 23 writes of the controller as unexplained after a first read, and 26 after the read of a forwarder
 that took over from a paused one.
