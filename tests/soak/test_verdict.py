@@ -70,6 +70,13 @@ def test_live_memory_is_judged_and_gaps_between_objects_are_not(heap_a_minute, o
     assert [each.reading for each in judge(of) if each.grew] == readings
 
 
+@pytest.mark.parametrize(("kept_a_minute", "violations"), [(0, 0), (0.2, 1)])
+def test_files_are_judged_by_what_a_cleaning_leaves(kept_a_minute, violations):
+    """Cleanings come each three minutes, and meanwhile more files wait for them with each hour."""
+    waiting = [24 + (minute % 3) * minute / 6 + kept_a_minute * minute for minute in range(90)]
+    assert len(grown(samples(waiting, reading="temporary_files"))) == violations
+
+
 @pytest.mark.parametrize(("kept_an_hour", "violations"), [(0, 0), (600, 1)])
 def test_only_files_that_no_cleaning_takes_are_a_leak(tmp_path, monkeypatch, kept_an_hour, violations):
     """Files of batches live for a minute, more of them with each minute, because there is less and less load."""
