@@ -55,8 +55,8 @@ JUDGED: Mapping[str, Threshold] = {
 }
 
 
-# Files wait for Java's next collection, after which Spark deletes them. In a soak their number rose to 43 and fell to 24
-# within five minutes, so the lowest reading of each cycle of cleaning counts.
+# Files wait for Java's next collection, after which Spark deletes them. In a soak their number rose to 43 and fell to
+# 24 within five minutes, so the lowest reading of each cycle of cleaning counts.
 _CLEANED = frozenset({"temporary_files", "temporary_bytes", "checkpoint_files", "checkpoint_bytes"})
 _CYCLE_SECONDS = 300.0
 
