@@ -199,9 +199,9 @@ def cluster_id(zookeeper_connect: str) -> str:
 
 
 @contextmanager
-def zookeeper_client(zookeeper_connect: str) -> Iterator[KazooClient]:
+def zookeeper_client(zookeeper_connect: str, timeout_seconds: float = 10) -> Iterator[KazooClient]:
     """Yield a client, closed at the end."""
-    client = KazooClient(zookeeper_connect, timeout=10)
+    client = KazooClient(zookeeper_connect, timeout=timeout_seconds)
     client.start(timeout=60)
     try:
         yield client

@@ -5,7 +5,7 @@ The source is Kafka 3.9's `onControllerFailover` and `onControllerResignation`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -179,13 +179,11 @@ def is_cut(events: PendingEvents) -> bool:
 
 def is_under_way(events: PendingEvents) -> bool:
     """Return whether the failover has states to write."""
-    return any(True for _ in _failovers_with_writes_due(events))
+    return bool(_failovers_with_writes_due(events))
 
 
-def _failovers_with_writes_due(events: PendingEvents) -> Iterator[Event]:
-    for event in events.open_events():
-        if event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due:
-            yield event
+def _failovers_with_writes_due(events: PendingEvents) -> list[Event]:
+    return [event for event in events.open_events() if event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due]
 
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions
 from cli.embedded.zookeeper import ZooKeeper
 from tests.ingest.test_zookeeper import Session
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
+from tests.kraft import zookeeper_client
 from tests.relay import Relay
 from tests.waiting import eventually
 
@@ -27,17 +27,6 @@ ACLS = [
     [ACL(Permissions.ALL & ~Permissions.READ, ANYONE_ID_UNSAFE)],
     [ACL(Permissions.READ | Permissions.ADMIN, ANYONE_ID_UNSAFE)],
 ]
-
-
-@contextmanager
-def client_of(address: str, timeout_seconds: float = 10.0) -> Iterator[KazooClient]:
-    client = KazooClient(address, timeout=timeout_seconds)
-    client.start(timeout=60)
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()
 
 
 class Transcript:
@@ -124,7 +113,7 @@ class Transcript:
 
 def history(address: str, seed: int) -> dict[str, object]:
     """Return all that clients learn of a history by chance."""
-    with client_of(address) as client, client_of(address) as leaving, Session(address) as session:
+    with zookeeper_client(address) as client, zookeeper_client(address) as leaving, Session(address) as session:
         session.zookeeper.add_watches([WATCHED, "/controller"])
         transcript = Transcript(client, seed)
         client.ensure_path(WATCHED)
@@ -156,8 +145,8 @@ def lives(server: ZooKeeper | ZooKeeperInMemory) -> list[object]:
     states: list[str] = []
     with (
         Relay(server.port) as relay,
-        client_of(server.connect_string, timeout_seconds=60) as staying,
-        client_of(f"127.0.0.1:{relay.port}", timeout_seconds=1) as leaving,
+        zookeeper_client(server.connect_string, timeout_seconds=60) as staying,
+        zookeeper_client(f"127.0.0.1:{relay.port}", timeout_seconds=1) as leaving,
     ):
         staying.create("/staying", b"", ephemeral=True)
         leaving.create("/leaving", b"", ephemeral=True)

@@ -39,15 +39,14 @@ def creation_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypo
     A read cannot show how far a creation is (Kafka 3.9 `KafkaController.onNewPartitionCreation`).
     """
     if write.before is None and not tx.header.term.began_ms:
-        create = partial(_create_since_the_read, tps=[write.tp])
-        yield WideHypothesis(alone=create, whole=_create_since_the_read)
+        alone = partial(_create_since_the_read, only=write.tp)
+        yield WideHypothesis(alone=alone, whole=_create_since_the_read)
 
 
-def _create_since_the_read(tx: Transaction, tps: list[TopicPartition] | None = None) -> None:
+def _create_since_the_read(tx: Transaction, only: TopicPartition | None = None) -> None:
     tx.events.begin(EventKind.TOPIC_CHANGE, "the complete read found partitions without a state")
-    waiting = tx.state.unsettled(lambda partition: partition.state is PartitionState.NEW)
-    found = [tp for tp in waiting if not tx.state.topics[tp.topic].queued_for_deletion]
-    partition_machine.bring_online(tx, found if tps is None else tps)
+    tps = [only] if only is not None else tx.state.unsettled(lambda partition: partition.state is PartitionState.NEW)
+    partition_machine.bring_online(tx, [tp for tp in tps if not tx.state.topics[tp.topic].queued_for_deletion])
 
 
 def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None, set[BrokerId]]:

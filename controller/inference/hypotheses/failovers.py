@@ -51,7 +51,7 @@ def failure_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypot
     load, because a load writes otherwise, or because the read before had this controller already.
     """
     header, before = tx.header, write.before
-    if before is None:
+    if before is None or header.term.began_ms:
         return
     missing = _missing(header, before).intersection((before.leader, *write.left_isr, *write.kept_as_last_in_isr))
     if not missing:
@@ -80,8 +80,6 @@ def failover_found_early(tx: Transaction, write: ObservedWrite) -> Iterator[Hypo
 
 def _missing(header: Header, before: LeaderAndIsr) -> set[BrokerId]:
     """Return the brokers that the state names and the last read lacked. A later departure is seen as it happens."""
-    if header.term.began_ms:
-        return set()
     left_since = {
         broker
         for broker, departure in header.departures.last.items()
