@@ -44,7 +44,8 @@ SETS: Mapping[str, tuple[str, ...]] = {
 NEAR = 40  # tests
 SECONDS_OF_A_SET = 1_800  # a mutant that loops for ever counts as caught
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
-FAILED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED)  # a mutant that no test can import interrupts
+# A mutant that no test can import interrupts, or makes the named tests unknown.
+FAILED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
 OPPOSITES: dict[type[ast.AST], Any] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,
@@ -157,9 +158,11 @@ def tests_by_line(checkout: Path) -> dict[str, dict[int, list[str]]]:
     for file in data.measured_files():
         lines = data.contexts_by_lineno(file)
         found[Path(file).relative_to(checkout).as_posix()] = {
-            line: sorted({context.partition("|")[0] for context in contexts if context})
+            line: sorted({context.rpartition("|")[0] for context in contexts if context})
             for line, contexts in lines.items()
         }
+    names = {name for lines in found.values() for names in lines.values() for name in names}
+    assert passes(checkout, "--collect-only", *names), "pytest does not find tests by the names that coverage gives"
     return found
 
 
