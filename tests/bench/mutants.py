@@ -161,8 +161,9 @@ def tests_by_line(checkout: Path) -> dict[str, dict[int, list[str]]]:
             line: sorted({context.rpartition("|")[0] for context in contexts if context})
             for line, contexts in lines.items()
         }
-    names = {name for lines in found.values() for names in lines.values() for name in names}
-    assert passes(checkout, "--collect-only", *names), "pytest does not find tests by the names that coverage gives"
+    names = checkout / "names-of-tests"
+    names.write_text("\n".join({name for lines in found.values() for tests in lines.values() for name in tests}))
+    assert passes(checkout, "--collect-only", f"@{names}"), "pytest does not find tests by coverage's names for them"
     return found
 
 
