@@ -42,7 +42,9 @@ SETS: Mapping[str, tuple[str, ...]] = {
     "gate": ("-p", "tests.bench.mutants", *GATE, *ABOUT_THE_CORE),
 }
 NEAR = 40  # tests
-SECONDS_OF_A_SET = 1_800  # a mutant that loops for ever counts as caught
+# A mutant that loops for ever, or fills the memory, counts as caught.
+SECONDS_OF_A_SET = 900
+MEMORY = f"ulimit -v {12 * 1024**2}"  # in kB, because Java reserves a quarter of the machine
 PASSED = (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
 # A mutant that no test can import interrupts, or makes the named tests unknown.
 FAILED = (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.USAGE_ERROR)
@@ -138,7 +140,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def passes(checkout: Path, *words: str) -> bool:
     """Run tests in the checkout until one fails. Return whether none does, and all end."""
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words]
+    pytest_of_words = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", *words]
+    command = ["sh", "-c", f'{MEMORY} && exec "$@"', "sh", *pytest_of_words]
     environment = {**os.environ, "PYTHONPATH": str(checkout), "PYTHONDONTWRITEBYTECODE": "1"}
     with suppress(subprocess.TimeoutExpired):
         done = subprocess.run(
