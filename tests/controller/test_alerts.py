@@ -8,7 +8,8 @@ from itertools import combinations
 import pytest
 
 from controller.alerts import lifecycle
-from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.alert_kinds import kinds as kinds, replica
+from controller.contract.alert_kinds.kind import AlertKind
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.forwarder_status import MaintenanceWindow
@@ -46,6 +47,12 @@ def severity(history: ZnodeHistory, alert_id: str) -> Severity:
 
 
 # --- the life of an alert
+
+
+def test_an_alert_about_kontrast_itself_is_no_incident_of_the_cluster():
+    named = [kind for kind in vars(replica).values() if isinstance(kind, AlertKind)]
+    assert len(named) == 7
+    assert [kind.name for kind in named if not kind.of_replica] == []
 
 
 def test_a_quiet_cluster_opens_none():
