@@ -1,4 +1,7 @@
-"""Brokers that leave together, whose failures are planned once beyond some plans. The end is the same either way."""
+"""Brokers whose changes the controller reads at once.
+
+Failures of brokers that leave together are planned once beyond some plans. The end is the same either way.
+"""
 
 from __future__ import annotations
 
@@ -135,3 +138,14 @@ def test_failures_that_wait_are_not_planned_once_records_are_missing(monkeypatch
     rows = history.heartbeat()
     assert not history.context.header.departures.unplanned
     assert not any(isinstance(row, Transition | PartitionRow) for row in rows)
+
+
+def test_a_failure_and_a_startup_that_the_controller_read_at_once_are_one_event():
+    history = ZnodeHistory(settings={"unclean.leader.election.enable": True})
+    history.start(1, 2, topics={"t": {0: ([2, 3], 2, 0, [2])}})
+    history.broker_leaves(2)
+    history.broker(3)
+    history.state("t", 0, 3, 1, [3])  # read one after the other, broker 2's failure would have written epoch 1 before
+    header = history.context.header
+    assert header.tally.happened.inferences == {"read-together": 1}
+    assert header.events == {}
