@@ -234,6 +234,24 @@ def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
     finish(history, 0)
 
 
+@pytest.mark.parametrize(
+    ("after_ms", "cause"),
+    [
+        (20, "TopicDeletionStopReplicaResponseReceived: the live brokers deleted their replicas of topic t"),
+        (1_000, "BrokerChange: the deletion of topic t waits for a broker that left"),  # 1 had answered long before
+    ],
+)
+def test_a_failure_right_after_the_request_comes_before_the_answer_of_the_live_brokers(after_ms, cause):
+    history = ZnodeHistory().start(1, 2, topics=TOPIC)
+    history.delete_topic("t")
+    history.the_controller_writes_its_due()
+    history.heartbeat(after_ms)
+    history.broker_leaves(2)
+    history.heartbeat(20_000)
+    effects = history.state("t", 0, -1, 3, [2])
+    assert [row.cause for row in effects if isinstance(row, Transition) and row.broker == 2] == [cause]
+
+
 def deletions_that_seem_answered(*, while_a_write_is_due: bool = False) -> ZnodeHistory:
     """Let broker 9 block the deletions of t and u. 1 and 2 seem to have answered when 5 registers, and 2 leaves."""
     topics = {name: {0: ([1, 2, 9], 1, 0, [1, 2])} for name in "tu"} | {"k": {0: ([3, 1], 3, 0, [3, 1])}}
