@@ -598,6 +598,43 @@ def test_after_a_clean_rollback_the_row_says_that_all_is_done():
     assert (row.phase, row.rollback, row.offset, row.pulse_ms, row.leftovers) == ("zookeeper", "done", -1, None, ())
 
 
+# The next step
+
+
+def without_pulse(history: ZnodeHistory) -> ZnodeHistory:
+    history.heartbeat(10_000)
+    return history
+
+
+def claimed(history: ZnodeHistory, kraft_epoch: int, epoch: int) -> ZnodeHistory:
+    history.kraft_claims(3000, kraft_epoch, epoch)
+    return history
+
+
+def rolled_back(history: ZnodeHistory) -> ZnodeHistory:
+    history.delete("/controller")
+    history.controller(3, 3)
+    return history
+
+
+@pytest.mark.parametrize(
+    ("history", "phase", "next_step"),
+    [
+        (lambda: claimed(a_cluster(), 3, 2), "claimed", "the KRaft controller copies ZooKeeper"),
+        (lambda: claimed(a_cluster().migrates(), 5, 3), "syncing", "the KRaft controller makes ZooKeeper equal"),
+        (lambda: a_cluster().migrates(), "hybrid", "restart broker 1 in KRaft mode. Brokers 1, 2 and 3 are still in"),
+        (all_in_kraft_mode, "dual_write", "finalize when you are sure. Restart the controllers without the migration"),
+        (lambda: without_pulse(a_cluster().migrates()), "silent", "restart the active KRaft controller, unless the"),
+        (lambda: without_pulse(all_in_kraft_mode()), "silent", "restart the active KRaft controller. If the migration"),
+        (lambda: rolled_back(a_cluster().migrates()), "rolled_back", "delete /migration and restart brokers without"),
+    ],
+    ids=["claimed", "syncing", "hybrid", "dual write", "silent", "silent, all brokers in KRaft mode", "rolled back"],
+)
+def test_each_phase_has_its_next_step(history, phase, next_step):
+    row = shown(history())
+    assert (row.phase, row.next_step[: len(next_step)]) == (phase, next_step)
+
+
 # Before it is too late
 
 
