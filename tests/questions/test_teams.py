@@ -47,6 +47,7 @@ def test_the_words_of_teams_name_their_contacts():
     ("table", "reason"),
     [
         ({"a": {"rank": -1}}, '"a": Expected `int` >= 0'),
+        ({"a": {"rank": 1001}}, '"a": Expected `int` <= 1000'),
         ({"a": {"ranks": 1}}, "unknown field `ranks`"),
         ({"a": "payments"}, "Expected `object`"),
         ({"a": {"contact": "#pay"}}, "contact needs team"),
