@@ -1,4 +1,4 @@
-"""Write `controller/rules/setting_definitions.py` from Kafka's jars.
+"""Write `controller/rules/setting_definitions.py` from Kafka's jars, and its checksum.
 
 Run `python -m tests.conformance.kafka_settings.definitions`. Java reads Kafka's `ConfigDef` of each release. Equal
 definitions of consecutive releases are one row.
@@ -6,6 +6,7 @@ definitions of consecutive releases are one row.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from tests.older_releases import KAFKA_BROKERS, class_path_of
 
 RELEASES: Final = tuple(sorted([*KAFKA_BROKERS, "3.9.2"], key=read_release))
 TABLE: Final = Path(__file__).parents[3] / "controller" / "rules" / "setting_definitions.py"
+CHECKSUM: Final = Path(__file__).with_name("setting_definitions.sha256")
 _PROGRAM: Final = Path(__file__).with_name("KafkaSettings.java")
 _RANGE: Final = re.compile(r"\[(-?[0-9.]+),\.\.\.(?:,(-?[0-9.]+))?\](?: or (-?[0-9]+))?")
 _LIST_OF_CHOICES: Final = re.compile(r"\[(.*)\]")
@@ -29,10 +31,11 @@ _BY_CONSTRUCTOR: Final = {
     "message.format.version": "version",
 }
 
-_HEAD: Final = '''"""Kafka's definitions of settings in /config/topics and /config/brokers, from its jars.
+_HEAD: Final = '''\
+"""Kafka's definitions of the settings in /config/topics and /config/brokers, by release, from its jars.
 
-Made by `python -m tests.conformance.kafka_settings.definitions`. Read a row as: from the first to the last release, a
-value of the type must pass the check.
+Made by `python -m tests.conformance.kafka_settings.definitions`. Read a row as: from the first release to the last one,
+a value of the type must pass the check.
 """
 
 from __future__ import annotations
@@ -158,10 +161,16 @@ def _rows(name: str, settings: Mapping[str, Sequence[tuple[Release, Release, str
     return text + "    }\n)\n"
 
 
+def checksum() -> str:
+    """Return the checksum of the module."""
+    return hashlib.sha256(TABLE.read_bytes()).hexdigest()
+
+
 def main() -> None:
-    """Write the module, and format it."""
+    """Write the module, format it, and write its checksum."""
     TABLE.write_text(table())
     subprocess.run([str(Path(sys.executable).parent / "ruff"), "format", "--quiet", str(TABLE)], check=True)
+    CHECKSUM.write_text(f"{checksum()}\n")
 
 
 if __name__ == "__main__":

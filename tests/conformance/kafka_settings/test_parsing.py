@@ -15,7 +15,7 @@ from controller.rules.releases import read_release
 from controller.rules.setting_definitions import BROKER_SETTINGS, TOPIC_SETTINGS
 from controller.rules.setting_values import ignored_broker_setting, refused_topic_setting
 from tests.cases.test_cases import ask
-from tests.conformance.kafka_settings.definitions import RELEASES, TABLE, java, main
+from tests.conformance.kafka_settings.definitions import CHECKSUM, RELEASES, TABLE, java, main
 from tests.older_releases import class_path_of
 from tests.waiting import eventually
 
@@ -33,12 +33,13 @@ _NOT_VALUES = ("CLASS", "PASSWORD")  # the class path, and secrets
 
 
 def test_the_table_is_that_of_the_jars():
-    before = TABLE.read_text()
+    before, checksum = TABLE.read_text(), CHECKSUM.read_text()
     try:
         main()
-        assert TABLE.read_text() == before
+        assert (TABLE.read_text(), CHECKSUM.read_text()) == (before, checksum)
     finally:
         TABLE.write_text(before)
+        CHECKSUM.write_text(checksum)
 
 
 def _asked(seed: int) -> list[tuple[str, str, str]]:
