@@ -68,6 +68,18 @@ def test_a_znode_at_which_every_controller_fails_is_named_by_the_alerts():
     assert causes[kinds.CONTROLLER_FLAPPING.name].endswith(". /feature cannot be read (not JSON)")
 
 
+@pytest.mark.parametrize(
+    ("release", "because"), [((2, 6), ""), ((3, 9), ", because /feature cannot be read (not JSON)")], ids=["2.6", "3.9"]
+)
+def test_a_missing_controller_has_the_flawed_znode_as_its_cause_or_none(release, because):
+    history = a_cluster(release)
+    history.write("/feature", b"{")  # which only controllers from 2.7 on read
+    history.delete("/controller")
+    history.heartbeat(11_000)
+    (missing,) = (row for row in history.open_alerts().values() if row.alert == "NoController")
+    assert missing.cause.startswith(f"no broker is controller{because}: partitions of dead brokers get no new leader")
+
+
 def test_a_hundred_flawed_znodes_are_remembered():
     history = a_cluster()
     for number in range(101):
