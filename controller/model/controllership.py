@@ -142,7 +142,7 @@ class UnfencedController(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
     events: dict[int, StoredEvent]
     queues: tuple[tuple[str, PartitionId, tuple[AnyAction, ...]], ...]  # by topic and partition
-    lost_ms: int = 0  # when its live session lost /controller, 0 if it ended with its session
+    lost_ms: int  # when its live session lost /controller, 0 if it ended with its session
 
 
 class FencedController(msgspec.Struct, frozen=True, array_like=True):
