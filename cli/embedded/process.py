@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import signal
@@ -184,11 +185,8 @@ def own_command(*arguments: str) -> tuple[list[str], dict[str, str]]:
     return [sys.executable, "-m", "cli", *arguments], environment
 
 
-_reserved: list[socket.socket] = []  # sockets that hold their ports until this process ends
-
-
 def free_port() -> int:
-    """Reserve a free loopback port for a server that this process starts, even while that server is stopped.
+    """Reserve a free loopback port until this process ends, for a server that it starts, stops and starts again.
 
     A bound socket that never listens holds the port, so that no other process can choose it, and no outgoing connection
     gets it, even if the kernel's range for these is narrow. Otherwise a client that retries a stopped server's port
@@ -202,7 +200,7 @@ def free_port() -> int:
             reserved.close()
             continue
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # after bind, or bind would share a port
-        _reserved.append(reserved)
+        atexit.register(reserved.close)
         return port
     raise EmbeddedError("no free loopback port between 20000 and 32000. End the processes that hold them")
 
