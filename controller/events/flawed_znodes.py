@@ -16,7 +16,7 @@ from controller.contract.records import Record
 from controller.contract.znode_table import consequence_of
 from controller.contract.znodes import ZnodeError
 from controller.model.context import Header
-from controller.rules.setting_values import may_be_refused
+from controller.rules.setting_values import beyond_another, may_be_refused
 from controller.transaction.transaction import Transaction
 
 # A controller fails at the first flawed znode, so more are of no use. A broken tool may write very many.
@@ -48,7 +48,12 @@ def forget(header: Header, path: str) -> None:
 def note_unparsable(header: Header, path: str, settings: Mapping[str, str]) -> None:
     """Note the settings of a znode, none if it is removed."""
     is_topic = path.startswith("/config/topics/")
-    found = {name: text for name, text in settings.items() if may_be_refused(name, text, is_topic=is_topic)}
+    compared = beyond_another(settings) if is_topic else frozenset()
+    found = {
+        name: text
+        for name, text in settings.items()
+        if name in compared or may_be_refused(name, text, is_topic=is_topic)
+    }
     noted = header.configuration.unparsable
     if found or path in noted:
         others = {at: kept for at, kept in noted.items() if at != path}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final
 
 from controller.rules.releases import Release
@@ -26,6 +27,11 @@ Span = tuple[Release, Release]
 # A broker up to 3.5 fails at a rate in its own znode that is no number. 3.9 logs it.
 _RATES: Final = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")
 _LOGS_A_RATE: Final[Release] = (3, 9)
+# From 3.0 to 3.5 the constructor of LogConfig compares settings of a topic, although no broker uses the first of each.
+# -1 is no limit, but counts as the smallest one, and -2 is always allowed.
+_COMPARED: Final[Mapping[str, str]] = {"local.retention.bytes": "retention.bytes", "local.retention.ms": "retention.ms"}
+_COMPARED_FROM: Final[Release] = (3, 0)
+_COMPARED_UNTIL: Final[Release] = (3, 5)
 # 3.9 parses settings whose topic is gone, too. Up to 3.5 nobody reads them.
 READS_ORPHANS: Final[Release] = (3, 9)
 
@@ -38,9 +44,28 @@ _BITS: Final = {"SHORT": 16, "INT": 32, "LONG": 64}
 _RANGE: Final = re.compile(r"(-?[0-9.]+) \.\.(?: (-?[0-9.]+))?(?: or (-?[0-9]+))?")
 
 
-def refused_topic_setting(name: str, text: str, span: Span) -> str | None:
-    """Return the expectation that a topic's setting fails in each release of the span, if it does."""
-    return _refused(TOPIC_SETTINGS, name, text, span)
+def refused_topic_setting(
+    name: str, text: str, span: Span, others: Mapping[str, str] = MappingProxyType({})
+) -> str | None:
+    """Return the expectation that a topic's setting fails in each release of the span, if it does.
+
+    `others` are the topic's other settings.
+    """
+    expected = _refused(TOPIC_SETTINGS, name, text, span)
+    all_compare = span[0] >= _COMPARED_FROM and span[1] <= _COMPARED_UNTIL
+    if expected is None and all_compare and name in _COMPARED and name in beyond_another({**others, name: text}):
+        return f"-2 with {_COMPARED[name]}={others[_COMPARED[name]]}"
+    return expected
+
+
+def beyond_another(settings: Mapping[str, str]) -> frozenset[str]:
+    """Return the settings of a topic of which one exceeds the other, for releases that compare them."""
+    found: list[str] = []
+    for name, limit in _COMPARED.items():
+        kept, allowed = (_number("LONG", settings.get(each, "")) for each in (name, limit))
+        if kept not in (None, -2) and allowed is not None and (kept > allowed or (kept == -1 and allowed != -1)):
+            found += (name, limit)
+    return frozenset(found)
 
 
 @lru_cache(1 << 12)  # most topics have the same settings

@@ -45,7 +45,7 @@ def unparsable_at_start(header: Header, topic_exists: Callable[[str], bool]) -> 
         topic, broker = path.removeprefix(_TOPICS), path.removeprefix(_BROKERS)
         for name, text in sorted(settings.items()):
             if topic != path:
-                expected = refused_topic_setting(name, text, span)
+                expected = refused_topic_setting(name, text, span, settings)
                 if expected is not None and (span[1] >= READS_ORPHANS or topic_exists(topic)):
                     yield Unparsable(path, name, text, expected, topic=topic)
             elif broker.isdigit() and stops_its_broker(name, text, span):

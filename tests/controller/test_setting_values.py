@@ -70,6 +70,31 @@ def test_a_setting_is_refused_only_if_every_possible_release_refuses_it():
     assert refused_topic_setting("max.compaction.lag.ms", "x", OLD) is None, "no broker knows it"
 
 
+@pytest.mark.parametrize(
+    ("kept", "allowed", "is_refused"),
+    [
+        ("5", "5", False),
+        ("5", "4", True),
+        ("5", "-1", True),  # which is no limit, but counts as a number
+        ("-1", "5", True),
+        ("-1", "-1", False),
+        ("-2", "-5", False),
+    ],
+)
+def test_a_retention_is_compared_with_the_local_one_from_3_0_to_3_5(kept, allowed, is_refused):
+    settings = {"local.retention.bytes": kept, "retention.bytes": allowed}
+    told = {release: causes(history(release, t=settings)) for release in [(2, 8), (3, 0), (3, 5), (3, 6), (3, 9)]}
+    refused = {
+        "topics' settings": "every broker fails at its next start: it cannot parse "
+        f"local.retention.bytes={kept} of topic t (Kafka expects -2 with retention.bytes={allowed})"
+    }
+    assert told == {release: refused if is_refused and (3, 0) <= release <= (3, 5) else {} for release in told}
+
+
+def test_a_retention_that_the_brokers_set_is_not_known():
+    assert causes(history((3, 5), t={"local.retention.ms": "-1"})) == {}
+
+
 def test_settings_of_brokers_are_left_out_but_a_rate_may_end_the_start():
     assert ignored_broker_setting("background.threads", "many", NEWEST) == "a whole number from 1"
     assert ignored_broker_setting("listeners", "anything", NEWEST) is None

@@ -241,7 +241,7 @@ def test_a_broker_that_dies_before_it_answered_holds_the_deletion():
         (1_000, "BrokerChange: the deletion of topic t waits for a broker that left"),  # 1 had answered long before
     ],
 )
-def test_a_failure_right_after_the_request_comes_before_the_answer_of_the_live_brokers(after_ms, cause):
+def test_a_failure_right_after_the_request_precedes_the_answers(after_ms, cause):
     history = ZnodeHistory().start(1, 2, topics=TOPIC)
     history.delete_topic("t")
     history.the_controller_writes_its_due()

@@ -12,8 +12,8 @@ import org.apache.kafka.common.config.ConfigDef;
  * Kafka's own definitions of the settings in /config/topics and /config/brokers.
  *
  * <p>Without arguments, prints each definition in a line of fields that tabs separate. With the argument "parse", reads
- * lines of a kind, a name and a value, and prints for each whether Kafka parses it. Topics' settings go through the
- * method that loads the logs at a broker's start.
+ * lines of a kind, and of names with their values, and prints for each whether Kafka parses it. Topics' settings go
+ * through the method that loads the logs at a broker's start.
  */
 public class KafkaSettings {
     public static void main(String[] arguments) throws Exception {
@@ -28,7 +28,9 @@ public class KafkaSettings {
         for (String line; (line = lines.readLine()) != null; ) {
             String[] fields = line.split("\t", -1);
             Properties settings = new Properties();
-            settings.setProperty(fields[1], fields[2]);
+            for (int at = 1; at < fields.length; at += 2) {
+                settings.setProperty(fields[at], fields[at + 1]);
+            }
             try {
                 if (fields[0].equals("topic")) {
                     load.invoke(logConfigModule(), new HashMap<>(), settings);

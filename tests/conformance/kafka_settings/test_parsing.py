@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,7 @@ VALUES = (
     *("producer", "*", "0:1", "0:1,1:2", "0:1, 1:2 ", "0:-1", "0:", ":1", "0:1,", "a:b", "2.8", "2.8-IV1", "3.0-IV1"),
     *("0.10.2.1", "0.10.2", "0.10", "0.10.2-IV0", "3.9", "4.0-IV1", "5.0", "3.0-IV1.1", "1.0.0", "required", "TLSv1.2"),
 )
+_DEFAULTS = {"retention.bytes": "-1", "retention.ms": "604800000"}  # with which Kafka compares a local one
 _NOT_VALUES = ("CLASS", "PASSWORD")  # the class path, and secrets
 
 
@@ -61,26 +64,41 @@ def test_kafka_parses_a_setting_as_kontrast_does(release, java):
     found = kafka_parses(release, asked)
     differ = []
     for (kind, name, value), parsed in zip(asked, found, strict=True):
-        refused = (refused_topic_setting if kind == "topic" else ignored_broker_setting)(name, value, (at, at))
+        if kind == "topic":
+            refused = refused_topic_setting(name, value, (at, at), _DEFAULTS)
+        else:
+            refused = ignored_broker_setting(name, value, (at, at))
         if parsed != (refused is None):
             differ.append((kind, name, value, "Kafka parses it" if parsed else "Kafka refuses it"))
     assert differ == []
 
 
-def kafka_parses(release: str, asked: list[tuple[str, str, str]]) -> list[bool]:
-    """Return whether Kafka parses each value."""
+@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("unit", ["bytes", "ms"])
+def test_kafka_compares_the_retentions_of_a_topic_as_kontrast_does(release, unit):
+    kept, allowed = f"local.retention.{unit}", f"retention.{unit}"
+    values = ("-2", "-1", "0", "5", "10")
+    asked = [("topic", kept, one, allowed, other) for one, other in itertools.product(values, values[1:])]
+    at = (read_release(release), read_release(release))
+    refused = [refused_topic_setting(kept, one, at, {allowed: other}) is not None for _, _, one, _, other in asked]
+    assert refused == [not parsed for parsed in kafka_parses(release, asked)]
+
+
+def kafka_parses(release: str, asked: Sequence[tuple[str, ...]]) -> list[bool]:
+    """Return whether Kafka parses each kind of settings with their names and values."""
     lines = java(release, "parse", text="".join("\t".join(each) + "\n" for each in asked))
     return [line == "parsed" for line in lines]
 
 
 STARTS = {  # of a broker that hosts no replica: whether it fails
-    "topic": ({"/config/topics/t": {"message.timestamp.type": "CreateTimes"}}, {"0.10.2.2", "1.1.1", "2.8.2", "3.9.2"}),
+    "topic": ({"/config/topics/t": {"message.timestamp.type": "CreateTimes"}}, {"1.1.1", "2.8.2", "3.5.2", "3.9.2"}),
     "rate": ({"/config/brokers/1": {"leader.replication.throttled.rate": "fast"}}, {"1.1.1", "2.8.2", "3.5.2"}),
+    "local": ({"/config/topics/t": {"local.retention.ms": "-1", "retention.ms": "5000"}}, {"3.5.2"}),
     "threads": ({"/config/brokers/1": {"background.threads": "many"}}, set()),
 }
 
 
-@pytest.mark.parametrize("release", ["1.1.1", "2.8.2", "3.9.2"])
+@pytest.mark.parametrize("release", ["1.1.1", "2.8.2", "3.5.2", "3.9.2"])
 @pytest.mark.parametrize("case", STARTS)
 def test_a_broker_fails_where_kontrast_says_so(case, release, shared_chroot, tmp_path: Path):
     settings, failing = STARTS[case]
@@ -95,7 +113,9 @@ def test_a_broker_fails_where_kontrast_says_so(case, release, shared_chroot, tmp
     try:
         broker = KafkaBroker(1, shared_chroot, tmp_path / "broker", class_path=class_path_of(release))
         (tmp_path / "broker").mkdir()
-        _, said = ask(f"restartable --broker 2 {flags}" if case == "topic" else f"check {flags}", shared_chroot)
+        _, said = ask(
+            f"restartable --broker 2 {flags}" if case in ("topic", "local") else f"check {flags}", shared_chroot
+        )
         assert ("fails at its next start" in said) == (release in failing), said
         if release in failing:
             with pytest.raises(EmbeddedError):
