@@ -86,6 +86,10 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
     frozen = topics.freeze()
     if counted:
         _count(header, frozen)
+        counts = header.tally.gauges
+        # The rows lack a part of the evidence, so the core's verdict counts.
+        told = {broker: counts.replicas_on.get(broker, 0) for broker in gauges.status.never_registered}
+        counts.unproven_on = {**counts.unproven_on, **told}
     return Context(header, frozen)
 
 

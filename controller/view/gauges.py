@@ -16,6 +16,7 @@ from controller.model.event import Event
 from controller.model.tally import ByBroker
 from controller.rules.releases import release_word
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState
+from controller.view.health import never_registered
 
 REASSIGNING: Final = "reassigning"  # the groups of `partition_issues` whose partitions are being reassigned
 
@@ -127,6 +128,11 @@ def status_of(header: Header) -> ClusterStatus:
         reassign_unwatched=header.triggers.reassign_unwatched,
         poisoned=dict(header.former.poisoned),
         shutting_down=header.shutdowns.under_way,
+        never_registered=tuple(
+            broker
+            for broker in sorted(replicas_by_broker(header).keys() - header.brokers.keys())
+            if never_registered(header, broker)
+        ),
         pending=tuple(map(_pending, pending[:_NAMED_EVENTS])),
         release=release_word(header.profile.release) if configuration.profile_is_set else "",
         evidence=msgspec.structs.asdict(configuration.evidence),

@@ -314,8 +314,8 @@ def why_unread(found: ClusterSnapshot) -> str | None:
 
 def _away(found: ClusterSnapshot, gauges: GaugesRow) -> int:
     live = {row.broker for row in found.brokers if row.registered or row.inferred}
-    live |= {broker for row in found.open_alerts if row.alert == kinds.BROKER_UNKNOWN.name for broker in row.brokers}
-    return sum(broker not in live for broker, replicas in gauges.replicas_by_broker.items() if replicas)
+    others = live.union(gauges.status.never_registered)
+    return sum(broker not in others for broker, replicas in gauges.replicas_by_broker.items() if replicas)
 
 
 def _racks(

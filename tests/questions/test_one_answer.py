@@ -48,6 +48,8 @@ MOMENTS: Final = {
     "ignored-reassignments": Moment("hard39", 1795253882677),
     "reassignments-end": Moment("fuzz11a", 1795384633459),
     "replicas-lag": Moment("fuzz39a", 1795264783930, at_rest=True),
+    "unregistered-before-its-alert": Moment("fuzz39f", 1795313220111),
+    "unregistered-by-all-topics": Moment("fuzz22a", 1795289672463),
 }
 
 # A page shows the newest 1,500 rows of an output, and notes that there are more.
