@@ -24,10 +24,11 @@ def report(state):
         sender.sendto(state, os.environ["NOTIFY_SOCKET"])
 def say(text):
     print(text, flush=True)
-report(b"READY=1")
 say(os.getpid())
+report(b"READY=1")
 """
-# Each child handles SIGTERM before it is ready, because the supervisor may end it at once after that.
+# Each child handles SIGTERM and has printed before it is ready, because the supervisor may end it at once after that,
+# and a handler cannot print amid another print.
 PATIENT = (
     "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(say('bye')))\n"
     + READY
