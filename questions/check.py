@@ -10,13 +10,12 @@ import msgspec
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
-from controller.view.gauges import gauges_row, replicas_by_broker
-from controller.view.health import never_registered
+from controller.view.gauges import gauges_row
 from questions.doubts import doubts
 from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
 from questions.question import Question
-from questions.state import ClusterState, Counts, State, counts_of, state_of
+from questions.state import ClusterState, Counts, State, count_brokers_away, counts_of, state_of
 from wording.facts import Fact
 from wording.said import Said, line, marked
 from wording.sentences import counted
@@ -184,5 +183,4 @@ def counts_in(picture: Picture) -> Counts:
     """Return counts of a picture that has all partitions."""
     header = picture.header
     row = gauges_row(header, (header.cluster, 0, 0, 0, header.zxid, picture.as_of_ms))
-    absent = replicas_by_broker(header).keys() - header.brokers.keys()
-    return counts_of(row, sum(not never_registered(header, broker) for broker in absent))
+    return counts_of(row, count_brokers_away(row, header.brokers))

@@ -157,6 +157,12 @@ def in_counts(counts: Counts) -> str:
     return f"{online}. {lacking:,} {Fact.UNDER_REPLICATED.predicate(lacking)}."
 
 
+def count_brokers_away(row: GaugesRow, live: Collection[int]) -> int:
+    """Return how many brokers with replicas are not live. A broker that never registered is not away but a wrong id."""
+    others = {*live, *row.status.never_registered}
+    return sum(broker not in others for broker, replicas in row.replicas_by_broker.items() if replicas)
+
+
 def counts_of(row: GaugesRow, brokers_away: int) -> Counts:
     """Return the counts that a row of gauges has, with the number of brokers away, which the row lacks."""
     return Counts(

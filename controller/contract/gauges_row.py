@@ -102,7 +102,7 @@ class ClusterStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     reassign_unwatched: bool = False  # the controller ignores the next /admin/reassign_partitions, until a failover
     poisoned: dict[RowBrokerId, RowBrokerEpoch] = {}  # KAFKA-12315: broker -> epoch of its registration
     shutting_down: tuple[RowBrokerId, ...] = ()  # brokers in a controlled shutdown
-    never_registered: tuple[RowBrokerId, ...] = ()  # brokers with replicas, of which nothing shows that they ever ran
+    never_registered: tuple[RowBrokerId, ...] = ()  # wrong ids in assignments, as far as ZooKeeper shows
     pending: tuple[PendingEvent, ...] = ()  # the oldest 50
     release: str = ""  # of the brokers, if the operator gave it, otherwise it follows from `evidence`
     evidence: dict[str, Int64] = {}  # versions in znodes that show the release

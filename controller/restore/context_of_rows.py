@@ -85,11 +85,7 @@ def context_of_rows(empty: Context, rows: Iterable[MetadataRow], gauges: GaugesR
     _take_topics(header, topics, known, partitions)
     frozen = topics.freeze()
     if counted:
-        _count(header, frozen)
-        counts = header.tally.gauges
-        # The rows lack a part of the evidence, so the core's verdict counts.
-        told = {broker: counts.replicas_on.get(broker, 0) for broker in gauges.status.never_registered}
-        counts.unproven_on = {**counts.unproven_on, **told}
+        _count(header, frozen, gauges.status.never_registered)
     return Context(header, frozen)
 
 
@@ -281,9 +277,12 @@ def _due(row: PartitionRow, value: LeaderAndIsr | None, header: Header) -> Itera
     yield KnownWrite(last, 0, len(before), known)
 
 
-def _count(header: Header, topics: Topics) -> None:
+def _count(header: Header, topics: Topics, never_registered: Iterable[BrokerId]) -> None:
     rules = header.counting_rules
-    header.tally.judged_by, header.tally.gauges = rules, count_gauges(topics, rules)
+    counts = count_gauges(topics, rules)
+    # The rows lack a part of the evidence on these brokers, so the core's verdict counts.
+    counts.unproven_on |= {broker: counts.replicas_on.get(broker, 0) for broker in never_registered}
+    header.tally.judged_by, header.tally.gauges = rules, counts
     header.tally.issues, header.tally.offline_by_topic = index_issues(topics, header)
     if header.migration.seen and header.partitions:
         header.migration.partitions_by_epoch = count_state_epochs(topics)

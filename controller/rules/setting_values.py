@@ -62,9 +62,10 @@ def beyond_another(settings: Mapping[str, str]) -> frozenset[str]:
     """Return the settings of a topic of which one exceeds the other, for releases that compare them."""
     found: list[str] = []
     for name, limit in _COMPARED.items():
-        kept, allowed = (_number("LONG", settings.get(each, "")) for each in (name, limit))
-        if kept not in (None, -2) and allowed is not None and (kept > allowed or (kept == -1 and allowed != -1)):
-            found += (name, limit)
+        if name in settings and limit in settings:  # which few topics have
+            kept, allowed = _number("LONG", settings[name]), _number("LONG", settings[limit])
+            if kept not in (None, -2) and allowed is not None and (kept > allowed or (kept == -1 and allowed != -1)):
+                found += (name, limit)
     return frozenset(found)
 
 

@@ -128,11 +128,7 @@ def status_of(header: Header) -> ClusterStatus:
         reassign_unwatched=header.triggers.reassign_unwatched,
         poisoned=dict(header.former.poisoned),
         shutting_down=header.shutdowns.under_way,
-        never_registered=tuple(
-            broker
-            for broker in sorted(replicas_by_broker(header).keys() - header.brokers.keys())
-            if never_registered(header, broker)
-        ),
+        never_registered=tuple(b for b in sorted(replicas_by_broker(header)) if never_registered(header, b)),
         pending=tuple(map(_pending, pending[:_NAMED_EVENTS])),
         release=release_word(header.profile.release) if configuration.profile_is_set else "",
         evidence=msgspec.structs.asdict(configuration.evidence),

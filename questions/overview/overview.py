@@ -42,7 +42,7 @@ from questions.overview.recent import (
 )
 from questions.picture import Picture, Present, oldest
 from questions.rows_of_picture import memory_of
-from questions.state import ClusterState, State, counts_of, not_known, state_of
+from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, state_of
 from wording.facts import Departure
 from wording.times import age
 
@@ -223,7 +223,8 @@ class Overviews:
         groups = groups_of(rows, topics, self._ranks)
         troubled = tuple(zip(groups, troubles_of(groups), strict=True))
         incidents = incidents_in(picture, [trouble for _, trouble in troubled])
-        counts = counts_of(gauges, _away(found, gauges))
+        live = {row.broker for row in found.brokers if row.registered or row.inferred}
+        counts = counts_of(gauges, count_brokers_away(gauges, live))
         made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
         cards = tuple(_hitting(map(within, made, repeat(counts)), incidents, found, troubled, topics, clients))
         state = state_of(picture, counts, incidents)
@@ -310,12 +311,6 @@ def why_unread(found: ClusterSnapshot) -> str | None:
     if found.ready and found.controller is not None:
         return None
     return "no complete read of the cluster has arrived yet (see `kontrast status`)"
-
-
-def _away(found: ClusterSnapshot, gauges: GaugesRow) -> int:
-    live = {row.broker for row in found.brokers if row.registered or row.inferred}
-    others = live.union(gauges.status.never_registered)
-    return sum(broker not in others for broker, replicas in gauges.replicas_by_broker.items() if replicas)
 
 
 def _racks(
