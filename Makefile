@@ -75,7 +75,7 @@ test-pythons: install-dev ## The core's tests, and the demo from the wheel, on e
 
 # The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
-	@.venv/bin/python -m tests.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
 # By helm, helm-unittest, kubeconform, kube-score, hadolint, systemd-analyze, promtool, amtool, and as processes.
 VALIDATED := tests/deploy/test_chart.py tests/deploy/test_chart_values.py tests/deploy/test_compose.py tests/deploy/test_image.py \
@@ -90,60 +90,60 @@ check-deploy: validators ## Every validator of deploy/, built by Go once (LONG=1
 		--maxfail 10 || { $(AGAIN_ALONE) -m "deploy or not deploy" $(VALIDATED); }
 ifdef LONG
 	.venv/bin/python -m pytest -m deploy $(VALIDATED:%=--ignore=%)
-	.venv/bin/python -m tests.bench.whole_fleet --clusters 5 --partitions 50 --seconds 10
+	.venv/bin/python -m lab.bench.whole_fleet --clusters 5 --partitions 50 --seconds 10
 	@if [ "$$(id -u)" -eq 0 ] && command -v debootstrap >/dev/null; then \
 		rm -rf build/image && .venv/bin/python -m tests.deploy.image_root build/image && \
-		.venv/bin/python -m tests.bench.whole_fleet --clusters 5 --partitions 50 --seconds 10 --image build/image/image; \
+		.venv/bin/python -m lab.bench.whole_fleet --clusters 5 --partitions 50 --seconds 10 --image build/image/image; \
 	else echo "the image was not built, because that needs root and debootstrap"; fi
 endif
 
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
-	@.venv/bin/python -m tests.bench.core $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.core $(BENCH_ARGS)
 
 bench-storms: install-dev ## What a record costs while hundreds of partitions or topics change (BENCH_ARGS='--sizes 100 400')
-	@.venv/bin/python -m tests.bench.storms $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.storms $(BENCH_ARGS)
 
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
-	@.venv/bin/python -m tests.bench.ingest $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.ingest $(BENCH_ARGS)
 
 bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partitions (BENCH_ARGS='--partitions 20000')
-	@.venv/bin/python -m tests.bench.exporter $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.exporter $(BENCH_ARGS)
 
 bench-page: install-dev ## The live page in a real browser and with 50 clients, by size (BENCH_ARGS='--partitions 12000')
-	@.venv/bin/python -m tests.bench.page $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.page $(BENCH_ARGS)
 
 bench-questions: install-dev ## Each question at a real ZooKeeper, beside kafka-topics.sh (BENCH_ARGS='--partitions 20000')
-	@.venv/bin/python -m tests.bench.questions $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.questions $(BENCH_ARGS)
 
 bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000 --fleet 50x2000', --forcing)
-	@.venv/bin/python -m tests.bench.streaming $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.streaming $(BENCH_ARGS)
 
 bench-beside: install-dev ## Watcher and job beside a real controller: from nothing to complete, a broker's loss (BENCH_ARGS='--partitions 20000')
-	@.venv/bin/python -m tests.bench.beside_controller $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.beside_controller $(BENCH_ARGS)
 
 bench-standing: install-dev ## The job on a standing Spark cluster, and a worker lost (BENCH_ARGS='--workers 3 --fleet 200x2000')
-	@.venv/bin/python -m tests.bench.standing_cluster $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.standing_cluster $(BENCH_ARGS)
 
 bench-journal: install-dev ## Write and read a journal, beside the same bytes without checksums (BENCH_ARGS='--json')
-	@.venv/bin/python -m tests.bench.journal $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.journal $(BENCH_ARGS)
 
 bench-capacity: install-dev ## Memory and disk of kontrast up, by size (BENCH_ARGS='--partitions 2000 20000')
-	@.venv/bin/python -m tests.bench.capacity $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.capacity $(BENCH_ARGS)
 
 bench-fleet: install-dev ## A fleet through watch, Kafka, job and serve, each killed once (BENCH_ARGS='--clusters 60 --partitions 500')
-	@.venv/bin/python -m tests.bench.whole_fleet $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.whole_fleet $(BENCH_ARGS)
 
 mutants: install-dev ## Which of 100 mutants of the core the tests catch (BENCH_ARGS='--seed 2 --mutants 20'): hours
-	@.venv/bin/python -m tests.bench.mutants $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.mutants $(BENCH_ARGS)
 
 bench-report: install-dev ## The report over clusters and partitions, one core beside two (BENCH_ARGS='--clusters 20')
-	@.venv/bin/python -m tests.bench.report $(BENCH_ARGS)
+	@.venv/bin/python -m lab.bench.report $(BENCH_ARGS)
 
 HOURS ?= 1
 
 # A day: HOURS=24. The result is in build/ unless OUT names another directory.
 soak: install-dev ## Run everything for HOURS=1 under random operations, and judge that nothing grows (SEED=1 OUT=DIR)
-	@.venv/bin/python -m tests.soak --hours $(HOURS) --seed $(or $(SEED),1) $(addprefix --out ,$(OUT))
+	@.venv/bin/python -m lab.soak --hours $(HOURS) --seed $(or $(SEED),1) $(addprefix --out ,$(OUT))
 
 lint: install-dev ## Style, format and import rules
 	.venv/bin/ruff check .
@@ -177,7 +177,7 @@ SETTINGS ?=
 
 # A large cluster: REGISTERED=27 PARTITIONS=10000 BROKERS=3; an upgrade: UPGRADE_TO=3.9.2 KAFKA=2.8.2.
 record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=FILE.tar.xz KAFKA=3.9.2 SETTINGS='K=V')
-	.venv/bin/python -m tests.conformance.record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
+	.venv/bin/python -m lab.record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
 		--registered $(REGISTERED) --partitions $(PARTITIONS) --racks $(RACKS) $(addprefix --setting ,$(SETTINGS)) \
 		$(addprefix --upgrade-to ,$(UPGRADE_TO)) \
 		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)

@@ -17,7 +17,7 @@ from cli.lazy_group import LazyGroup, Section
 from cli.printing import standard_error
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode
-from cli.settings.config import ConfigError
+from cli.settings.errors import ConfigError
 from questions import everywhere
 
 # A command is a module in its section's package, with its line of `kontrast --help` here, or a plain question.

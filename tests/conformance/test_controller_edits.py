@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from controller.rules.releases import read_release
-from tests.conformance.record.controller_edits import EDITS
+from lab.record.controller_edits import EDITS
 from tests.controller.znode_history import ZnodeHistory, controller_znode
 
-# One JSON object a line, as `tests.conformance.record.controller_edits` printed them.
+# One JSON object a line, as `lab.record.controller_edits` printed them.
 SEEN = [json.loads(line) for line in (Path(__file__).parent / "controller-edits.jsonl").read_text().splitlines()]
 
 OF_ANOTHER_SESSION = 0xF00

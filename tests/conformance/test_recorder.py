@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
+from lab.record.__main__ import read_options
+from lab.record.filling import fill, first_topics
+from lab.record.keeping import keep_what_is_counted
+from lab.record.registered import SESSION_MS, Heartbeats, RegisteredBroker
 from tests.conformance.causes import read_causes
-from tests.conformance.record.__main__ import read_options
-from tests.conformance.record.filling import fill, first_topics
-from tests.conformance.record.keeping import keep_what_is_counted
-from tests.conformance.record.registered import SESSION_MS, Heartbeats, RegisteredBroker
 from tests.waiting import eventually
 
 

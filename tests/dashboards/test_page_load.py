@@ -15,8 +15,8 @@ from dashboards.page import newest_pages, routes
 from dashboards.page.interface import API
 from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.serving import pool
+from lab.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
 from questions.known_clusters import KnownCluster
-from tests.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
 from tests.waiting import eventually
 from transport.address import JournalAddress

@@ -1,0 +1,1 @@
+"""Tools of the project that are no tests: benchmarks, the soak, the recorder of real clusters, the modelled cluster."""

@@ -1,0 +1,377 @@
+"""What watching a large cluster costs: Kontrast's reads and watches beside kazoo's own, on a real ZooKeeper in one run.
+
+The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine, and the
+ratios less so. The three ways to read are kazoo's pipelined reads, the same with one-shot watches, and Kontrast's. A
+separate `kontrast watch` serves for all later events, measured from the outside by its journal.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from kazoo.client import KazooClient
+from rich.console import Console
+from rich.progress import track
+from rich.table import Table
+
+from cli.embedded.process import ChildProcess
+from cli.embedded.zookeeper import ZooKeeper
+from cli.running import ExitCode
+from controller.contract.records import Record, RecordKind, decode_record
+from ingest.complete_read import read_once
+from ingest.config import ZooKeeperConfig
+from lab.bench.placement import PARTITIONS_A_TOPIC, Replicas
+from tests.relay import Relay
+from tests.waiting import eventually
+from transport.journal import end_offset, read_journal
+
+BROKERS = 30
+IN_FLIGHT = 1_000
+SINGLE_CHANGES = 300
+DEADLINE_SECONDS = 600
+until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One scenario with kazoo's pipelined reads, its one-shot watches, and Kontrast.
+
+    None marks a missing counterpart.
+    """
+
+    name: str
+    unit: str
+    pipelined: float | None
+    one_shot: float | None
+    ours: float
+    goal: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """Return the better one of the others divided by Kontrast's figure. Above 1 Kontrast is better."""
+        others = [figure for figure in (self.pipelined, self.one_shot) if figure is not None]
+        return min(others) / self.ours if others and self.ours else None
+
+
+def topic(number: int) -> str:
+    return f"topic-{number:05}"
+
+
+def states(partitions: int) -> list[str]:
+    """Return the state znodes of the made-up cluster."""
+    return [
+        f"/brokers/topics/{topic(at // PARTITIONS_A_TOPIC)}/partitions/{at % PARTITIONS_A_TOPIC}/state"
+        for at in range(partitions)
+    ]
+
+
+def hosts_of(at: int) -> Replicas:
+    """Return the replicas of a partition, three neighbours."""
+    return tuple((at + place) % BROKERS for place in range(3))
+
+
+def state(at: int, epoch: int) -> bytes:
+    return state_on(hosts_of(at), epoch)
+
+
+def state_on(hosts: Replicas, epoch: int) -> bytes:
+    content = {"controller_epoch": 7, "leader": hosts[0], "version": 1, "leader_epoch": epoch, "isr": hosts}
+    return json.dumps(content).encode()
+
+
+def build(
+    client: KazooClient,
+    partitions: int,
+    shown: Console,
+    replicas: Callable[[int], Replicas] = hosts_of,
+    brokers: int = BROKERS,
+) -> None:
+    """Make the cluster's znodes, a topic a transaction."""
+    for parent in ("/brokers/ids", "/brokers/topics", "/admin/delete_topics", "/config/topics"):
+        client.ensure_path(parent)
+    client.create("/controller_epoch", b"7")
+    client.create("/controller", b'{"version":2,"brokerid":0,"timestamp":"1"}', ephemeral=True)
+    for broker in range(brokers):
+        endpoints = json.dumps({"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://b{broker}:9092"]}).encode()
+        client.create(f"/brokers/ids/{broker}", endpoints, ephemeral=True)
+    for number in track(range(partitions // PARTITIONS_A_TOPIC), "build", console=shown, transient=True):
+        path = f"/brokers/topics/{topic(number)}"
+        first = number * PARTITIONS_A_TOPIC
+        hosts = {at: replicas(first + at) for at in range(PARTITIONS_A_TOPIC)}
+        transaction = client.transaction()
+        transaction.create(
+            path,
+            json.dumps({"version": 3, "topic_id": f"{zlib.crc32(path.encode()):022}", "partitions": hosts}).encode(),
+        )
+        transaction.create(f"{path}/partitions")
+        for at in range(PARTITIONS_A_TOPIC):
+            transaction.create(f"{path}/partitions/{at}")
+            transaction.create(f"{path}/partitions/{at}/state", state_on(hosts[at], 0))
+        failed = [result for result in transaction.commit() if isinstance(result, Exception)]
+        assert not failed, failed[0]
+
+
+def connected(zookeeper: ZooKeeper) -> KazooClient:
+    client = KazooClient(zookeeper.connect_string, timeout=60)
+    client.start(timeout=60)
+    return client
+
+
+def kazoo_reads(
+    client: KazooClient, partitions: int, watch: Callable[..., None] | None = None
+) -> tuple[float, list[bytes]]:
+    """Return the seconds in which kazoo reads every topic and state, with its own number in flight, and their bytes."""
+    started = time.perf_counter()
+    topics = client.get_children("/brokers/topics", watch=watch)
+    waiting = deque(client.get_async(f"/brokers/topics/{name}", watch=watch) for name in topics)
+    contents = []
+    for path in states(partitions):
+        waiting.append(client.get_async(path, watch=watch))
+        if len(waiting) >= IN_FLIGHT:
+            contents.append(waiting.popleft().get()[0])
+    contents += [result.get()[0] for result in waiting]
+    return time.perf_counter() - started, contents
+
+
+def migration_check(zookeeper: ZooKeeper) -> float:
+    """Return the seconds from the start of the command to its end."""
+    command = [sys.executable, "-m", "cli", "migration", "check", "--zookeeper", zookeeper.connect_string, "--json"]
+    started = time.perf_counter()
+    done = subprocess.run(command, stdout=subprocess.PIPE)
+    assert done.returncode in (ExitCode.OK, ExitCode.FAILED), done
+    return time.perf_counter() - started
+
+
+def server_watches(zookeeper: ZooKeeper) -> int:
+    """Return the server's number of watches."""
+    answer = zookeeper.ask("mntr")
+    return int(next(line for line in answer.splitlines() if line.startswith("zk_watch_count")).split()[1])
+
+
+def change_all(connect_string: str, paths: list[str], epoch: int) -> None:
+    """Write these states once. A separate process runs this, so that it slows no watcher."""
+    client = KazooClient(connect_string, timeout=60)
+    client.start(timeout=60)
+    waiting = []
+    for at, path in enumerate(paths):
+        waiting.append(client.set_async(path, state(at, epoch)))
+        if len(waiting) >= IN_FLIGHT:
+            waiting.pop(0).get()
+    for result in waiting:
+        result.get()
+    client.stop()
+
+
+def burst(zookeeper: ZooKeeper, paths: list[str], epoch: int, done: Callable[[], bool]) -> float:
+    """Return the seconds from the first of many changes until all are known."""
+    writing = multiprocessing.get_context("spawn").Process(
+        target=change_all, args=(zookeeper.connect_string, paths, epoch)
+    )
+    started = time.perf_counter()
+    writing.start()
+    until(done)
+    writing.join()
+    return time.perf_counter() - started
+
+
+class Rereader:
+    """The work behind one-shot watches. A read that sets the watch again answers each event."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self.read: dict[int, set[str]] = defaultdict(set)  # leader epoch -> the states that were read with it
+
+    def __call__(self, event: object) -> None:
+        path: str = event.path  # type: ignore[attr-defined]
+        self._client.get_async(path, watch=self).rawlink(lambda result: self._read(path, result))
+
+    def _read(self, path: str, result: object) -> None:
+        data, _ = result.get()  # type: ignore[attr-defined]
+        self.read[json.loads(data)["leader_epoch"]].add(path)
+
+
+class Journal:
+    """The records that a `kontrast watch` publishes, as they come."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._offset = 0
+        self.read: dict[int, set[str]] = defaultdict(set)  # leader epoch -> the states that arrived with it
+        self.mzxids: dict[str, int] = {}
+        self.kinds: dict[RecordKind, int] = {}
+        self.nodes = 0
+
+    def follow(self) -> None:
+        """Take the newly arrived records."""
+        while self._offset < end_offset(self._directory):
+            batch = read_journal(self._directory, self._offset, 1 << 24)
+            self._offset = batch.next_offset
+            for line in batch.lines:
+                self._take(decode_record(line))
+
+    def _take(self, record: Record) -> None:
+        self.kinds[record.kind] = self.kinds.get(record.kind, 0) + 1
+        if record.kind is RecordKind.NODE:
+            self.nodes += 1
+            self.mzxids[record.path] = record.mzxid
+            if record.path.endswith("/state"):
+                self.read[json.loads(record.data or "{}")["leader_epoch"]].add(record.path)
+
+    def has_read(self, epoch: int, count: int) -> bool:
+        self.follow()
+        return len(self.read[epoch]) >= count
+
+    def has(self, kind: RecordKind, count: int = 1) -> bool:
+        self.follow()
+        return self.kinds.get(kind, 0) >= count
+
+
+def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iterator[Measured]:
+    """Yield single reads of everything."""
+    znodes = partitions + partitions // PARTITIONS_A_TOPIC
+    pipelined, _ = kazoo_reads(client, partitions)
+    started = time.perf_counter()
+    read = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
+    ours = time.perf_counter() - started
+    assert len(read.values) >= znodes
+    yield Measured("`kontrast migration check`", "s", None, None, migration_check(zookeeper), "at most 5")
+    watching = connected(zookeeper)
+    rereader = Rereader(watching)
+    one_shot, _ = kazoo_reads(watching, partitions, rereader)
+    yield Measured("complete read", "s", pipelined, one_shot, ours, "25 times the pipelined reads")
+    one_shot_watches = server_watches(zookeeper)
+    paths = states(partitions)[: min(20_000, partitions)]
+    rereading = burst(zookeeper, paths, 1, lambda: len(rereader.read[1]) >= len(paths))
+    watching.stop()
+    watching.close()
+    until(lambda: server_watches(zookeeper) == 0)
+    yield from _watched(zookeeper, client, paths, one_shot_watches, rereading)
+    yield from _cut_off(zookeeper, client, paths, one_shot)
+
+
+def _watched(
+    zookeeper: ZooKeeper, client: KazooClient, paths: list[str], watches: int, rereading: float
+) -> Iterator[Measured]:
+    """Yield the figures of a watcher that stays connected."""
+    with _watching(zookeeper.port) as journal:
+        yield Measured("watches on the server", "", None, watches, server_watches(zookeeper), "at most 10")
+        ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
+        yield Measured(f"burst of {len(paths):,} changes, all known", "s", None, rereading, ours)
+        latencies = sorted(_single_changes(client, journal, paths))
+        yield Measured("a change, to the sink's acknowledgement, p50", "ms", None, None, statistics.median(latencies))
+        worst = latencies[int(len(latencies) * 0.99)]
+        yield Measured("the same, p99", "ms", None, None, worst, "at most 25")
+
+
+def _cut_off(zookeeper: ZooKeeper, client: KazooClient, paths: list[str], read_again: float) -> Iterator[Measured]:
+    """Yield the figures of a watcher that loses its connection."""
+    with Relay(zookeeper.port) as relay, _watching(relay.port) as journal:
+        yield from _resync(relay, client, journal, paths, read_again)
+
+
+@contextmanager
+def _watching(port: int) -> Iterator[Journal]:
+    """Run a `kontrast watch` that has read everything. Yield its journal."""
+    with tempfile.TemporaryDirectory() as directory:
+        changes = Path(directory) / "changes"
+        command = [sys.executable, "-m", "cli", "watch", "--cluster", "bench", "--to", f"journal:{changes}"]
+        command += ["--resync-jitter-seconds", "0"]  # the pause is a setting, and the rest is the cost
+        watch = ChildProcess(
+            "kontrast watch", [*command, "--zookeeper", f"127.0.0.1:{port}"], Path(directory) / "watch.log"
+        )
+        journal = Journal(changes)
+        watch.launch()
+        try:
+            until(lambda: changes.is_dir() and journal.has(RecordKind.SNAPSHOT_END))
+            yield journal
+        finally:
+            watch.kill()
+
+
+def _single_changes(client: KazooClient, journal: Journal, paths: list[str]) -> Iterator[float]:
+    for at in range(SINGLE_CHANGES):
+        time.sleep(0.02)
+        started = time.perf_counter()
+        changed = client.set(paths[at], state(at, 3)).mzxid
+
+        def is_told(path: str = paths[at], zxid: int = changed) -> bool:
+            journal.follow()
+            return journal.mzxids[path] == zxid
+
+        until(is_told)
+        yield (time.perf_counter() - started) * 1_000
+
+
+def _resync(
+    relay: Relay, client: KazooClient, journal: Journal, paths: list[str], read_again: float
+) -> Iterator[Measured]:
+    sessions = journal.kinds.get(RecordKind.SESSION, 0)
+    relay.close_door()
+    until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it reports the lost connection
+    client.set(paths[0], state(0, 4))
+    nodes = journal.nodes
+    started = time.perf_counter()
+    relay.open_door()
+    until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it reports that it is in step again
+    yield Measured("in step again after a lost connection", "s", None, read_again, time.perf_counter() - started)
+    yield Measured("records published for the one change meanwhile", "", None, None, journal.nodes - nodes, "1")
+
+
+def table(measured: list[Measured], partitions: int) -> Table:
+    """Return the figures as columns."""
+    shown = Table(title=f"Watching {partitions:,} partitions of a real ZooKeeper", title_justify="left")
+    for heading in ("", "kazoo, pipelined", "kazoo, one-shot watches", "Kontrast", "ratio", "goal"):
+        shown.add_column(heading, justify="left" if heading in ("", "goal") else "right")
+    for row in measured:
+        cells = [_figure(value, row.unit) for value in (row.pipelined, row.one_shot, row.ours)]
+        shown.add_row(row.name, *cells, _figure(row.ratio, ""), row.goal)
+    return shown
+
+
+def _figure(value: float | None, unit: str) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f} {unit}".rstrip() if value >= 1_000 else f"{value:.3g} {unit}".rstrip()
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    asked = parser.parse_args()
+    shown = Console(stderr=True)
+    # The heap that an embedded ZooKeeper gets else is for small clusters.
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ZooKeeper(Path(directory), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
+    ):
+        client = connected(zookeeper)
+        build(client, asked.partitions, shown)
+        measured = list(readings(zookeeper, client, asked.partitions))
+        client.stop()
+    if asked.json:
+        named = {row.name: {"one_shot": row.one_shot, "pipelined": row.pipelined, "ours": row.ours, "ratio": row.ratio}
+                 for row in measured}  # fmt: skip
+        print(json.dumps(named, indent=2))
+    else:
+        Console().print(table(measured, asked.partitions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,244 @@
+"""Measure how long each question takes at a real ZooKeeper with many partitions: `make bench-questions`.
+
+Each question is a process, as an operator starts it. Kafka's own `kafka-topics.sh --describe --unavailable-partitions`
+runs on the same cluster, from 2.8, the last release that asks ZooKeeper itself. Pages of `kontrast serve` for a cluster
+of that size follow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from kazoo.client import KazooClient
+from rich.console import Console
+from rich.table import Table
+
+from cli.embedded.kafka import kafka_class_path
+from cli.embedded.zookeeper import ZooKeeper
+from lab.bench.compare import commit_of
+from lab.bench.exporter import BOMB, BROKERS, LIVE_PAGES, Exporter, Outputs, exporter
+from lab.bench.figures import keep_ratios
+from lab.bench.ingest import build, connected, kazoo_reads, states
+from lab.bench.placement import Shape, add_options, shape_of
+from streaming.java.installation import find_java
+from tests.older_releases import KAFKA_BROKERS, older_jars
+
+QUESTION_SECONDS = {"check": 2.0, "snapshot --json": 1.5, "migration check": 5.0}
+OTHER_QUESTIONS_SECONDS = 3.0
+PAGE_SECONDS = 0.1
+WHATIF_PAGE_SECONDS = 3.0
+OFFLINE = 100  # partitions without a leader
+RUNS = 3
+TOOL = "kafka-topics.sh --describe --unavailable-partitions"
+KAZOO = "kazoo's pipelined reads of every topic and state"
+DECODING = "msgspec's decoding of these bytes"
+COMPARED_WITH_KAZOO = "kontrast snapshot --json"
+TIMES_QUICKER = 12
+TOOLS_RELEASE = "2.8.2"
+TOOLS_HEAP_MB = 1_000
+QUESTIONS = (
+    "explain topic-00000-0",
+    "explain topic-00000",
+    "explain topic-00000 --key customer-4711",
+    "explain broker 3",
+    "explain controller",
+    "check",
+    "snapshot",
+    "snapshot --json",
+    "lint",
+    "whatif --lose-broker 3",
+    "whatif --each",
+    "whatif --rolling",
+    "place --from-cluster --drain 3",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A command or page, the seconds and CPU seconds of its fastest run, how many lines it printed, and its goal."""
+
+    command: str
+    seconds: float
+    lines: int
+    cpu_seconds: float | None = None  # None for a server, which has other work meanwhile
+    goal_seconds: float | None = None
+
+
+def take_offline(client: KazooClient, partitions: int, gone: int) -> None:
+    """Write the states of some partitions as a controller does that has lost their only in-sync replica, `gone`."""
+    paths = states(partitions)
+    for path in paths[:: max(1, len(paths) // OFFLINE)]:
+        content = {"controller_epoch": 7, "leader": -1, "version": 1, "leader_epoch": 1, "isr": [gone]}
+        client.set(path, json.dumps(content).encode())
+
+
+def complete(client: KazooClient) -> None:
+    """Give the znodes all that Kafka's own tool reads in them."""
+    for name in client.get_children("/brokers/ids"):
+        registration = {
+            "version": 5,
+            "endpoints": [f"PLAINTEXT://b{name}:9092"],
+            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
+            "host": f"b{name}",
+            "port": 9092,
+            "jmx_port": -1,
+            "timestamp": "1",
+            "features": {},
+        }
+        client.set(f"/brokers/ids/{name}", json.dumps(registration).encode())
+    for name in client.get_children("/brokers/topics"):
+        content = json.loads(client.get(f"/brokers/topics/{name}")[0])
+        content |= {
+            "topic_id": base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("="),
+            "adding_replicas": {},
+            "removing_replicas": {},
+        }
+        client.set(f"/brokers/topics/{name}", json.dumps(content).encode())
+
+
+def timed(shown: str, command: list[str], codes: tuple[int, ...], goal_seconds: float | None = None) -> Measured:
+    """Return the fastest of some runs."""
+    runs = []
+    for _ in range(RUNS):
+        began, used = time.perf_counter(), _children_cpu_seconds()
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+        seconds, cpu_seconds = time.perf_counter() - began, _children_cpu_seconds() - used
+        assert done.returncode in codes, f"{shown}: {done.stdout[-2000:]}{done.stderr}"
+        runs.append(Measured(shown, seconds, len(done.stdout.splitlines()), cpu_seconds, goal_seconds))
+    return min(runs, key=lambda run: run.seconds)
+
+
+def _children_cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def measure(zookeeper: ZooKeeper, partitions: int, shape: Shape, shown: Console) -> list[Measured]:
+    """Measure each question, and Kafka's own tool, one after the other on the same cluster."""
+    client = connected(zookeeper)
+    try:
+        lists = shape.replica_lists(partitions)
+        shown.print(f"{shape}: {len(set(lists)):,} distinct replica lists")
+        build(client, partitions, shown, lists.__getitem__, shape.brokers)
+        complete(client)
+        take_offline(client, partitions, gone=shape.brokers)
+        where = ["--zookeeper", zookeeper.connect_string]
+        goals = dict.fromkeys(QUESTIONS, OTHER_QUESTIONS_SECONDS) | QUESTION_SECONDS
+        found = [
+            timed(f"kontrast {question}", [sys.executable, "-m", "cli", *question.split(), *where], (0, 1), goal)
+            for question, goal in goals.items()
+        ]
+        class_path = ":".join(map(str, kafka_class_path(older_jars(KAFKA_BROKERS[TOOLS_RELEASE]))))
+        java = [str(find_java()), f"-Xmx{TOOLS_HEAP_MB}m", "-cp", class_path, "kafka.admin.TopicCommand"]
+        tool = [*java, *where, "--describe", "--unavailable-partitions"]
+        reads = [kazoo_reads(client, partitions) for _ in range(RUNS)]
+        kazoo = Measured(KAZOO, min(seconds for seconds, _ in reads), 0)
+        decoding = Measured(DECODING, min(decode_seconds(contents) for _, contents in reads), 0)
+        return [*found, timed(TOOL, tool, (0,)), kazoo, decoding]
+    finally:
+        client.stop()
+        client.close()
+
+
+def decode_seconds(contents: Sequence[bytes]) -> float:
+    """Return the seconds in which msgspec alone reads the contents as JSON: no reader of znodes is faster."""
+    decode = msgspec.json.Decoder().decode
+    began = time.perf_counter()
+    for content in contents:
+        decode(content)
+    return time.perf_counter() - began
+
+
+def pages(directory: Path, partitions: int) -> Iterator[Measured]:
+    """Yield pages of a cluster of this size, until the whole answer has arrived in one piece."""
+    outputs = Outputs(directory, partitions)
+    brokers = [*map(outputs.broker, range(BROKERS)), outputs.controller()]
+    topics = outputs.write([*brokers, *map(outputs.partition, range(partitions))])
+    with exporter(directory) as running:
+        running.wait_for(topics)
+        consequences = f"{LIVE_PAGES[1]}/consequences?broker=3"
+        yield _page(running, "page of a what-if, the first", consequences, WHATIF_PAGE_SECONDS, runs=1)
+        yield _page(running, "page of a what-if, on the same cluster", consequences, WHATIF_PAGE_SECONDS)
+        yield _page(running, "page of a cluster", LIVE_PAGES[1], PAGE_SECONDS)
+        offline = min(BOMB, partitions)
+        running.wait_for(outputs.write(row for at in range(offline) for row in outputs.offline(at)))
+        yield _page(running, f"page of a cluster, {offline:,} partitions offline", LIVE_PAGES[1], PAGE_SECONDS)
+
+
+def _page(running: Exporter, shown: str, path: str, goal_seconds: float, runs: int = RUNS) -> Measured:
+    lines = len(running.get(path).splitlines()) if runs > 1 else 0
+    return Measured(shown, min(running.scrape(path, times=runs).seconds), lines, None, goal_seconds)
+
+
+def table(measured: list[Measured], partitions: int, shape: Shape) -> Table:
+    """Return the times as columns."""
+    title = f"Questions about {partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper ({shape})"
+    shown = Table(title=title, title_justify="left")
+    for heading in ("command", "seconds", "CPU seconds", "lines", "goal", "quicker than Kafka's tool"):
+        shown.add_column(heading, justify="left" if heading == "command" else "right")
+    (tool,) = (row for row in measured if row.command == TOOL)
+    over_kazoo, over_decoding = ratios(measured).values()
+    shown.caption = (
+        f"{COMPARED_WITH_KAZOO} is {over_kazoo:.1f} times as quick as kazoo, goal {TIMES_QUICKER}, "
+        f"and takes {over_decoding:.1f} times as long as msgspec's decoding alone"
+    )
+    for row in measured:
+        cpu = "" if row.cpu_seconds is None else f"{row.cpu_seconds:.2f}"
+        goal = "" if row.goal_seconds is None else f"{row.goal_seconds:g} s"
+        ratio = "" if row.cpu_seconds is None or row is tool else f"{tool.seconds / row.seconds:.1f} times"
+        shown.add_row(row.command, f"{row.seconds:.3g}", cpu, str(row.lines or ""), goal, ratio)
+    return shown
+
+
+def ratios(measured: Sequence[Measured]) -> dict[str, float]:
+    """Return a snapshot's time beside kazoo's reads, and beside the decoding alone, by the name of the ratio."""
+    seconds = {row.command: row.seconds for row in measured}
+    snapshot = seconds[COMPARED_WITH_KAZOO]
+    return {
+        f"{KAZOO} / {COMPARED_WITH_KAZOO}": seconds[KAZOO] / snapshot,
+        f"{COMPARED_WITH_KAZOO} / {DECODING}": snapshot / seconds[DECODING],
+    }
+
+
+def main() -> None:
+    """Measure, and print a table or JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser.add_argument("--ratios", type=Path, metavar="FILE", help="also add the ratios to this file")
+    add_options(parser)
+    asked = parser.parse_args()
+    shape = shape_of(asked)
+    shown = Console(stderr=True)
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        ZooKeeper(Path(directory), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
+    ):
+        outputs = Path(directory) / "outputs"
+        outputs.mkdir()
+        measured = [*measure(zookeeper, asked.partitions, shape, shown), *pages(outputs, asked.partitions)]
+    if asked.ratios:
+        goals = f"at least {TIMES_QUICKER}", ""
+        kept = dict(zip(ratios(measured), zip(ratios(measured).values(), goals, strict=True), strict=True))
+        keep_ratios(asked.ratios, commit_of("HEAD"), asked.partitions, kept)
+    if asked.json:
+        named: dict[str, object] = {row.command: [round(row.seconds, 3), row.cpu_seconds] for row in measured}
+        print(json.dumps({**named, **ratios(measured)}, indent=2))
+    else:
+        Console().print(table(measured, asked.partitions, shape))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Properties that hold after every record of any history. A broken one raises `BrokenProperty`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from msgspec.structs import asdict
+
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
+from controller.contract.alert_row import AlertRow
+from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.metadata_rows import BrokerRow
+from controller.contract.records import Record
+from controller.contract.row import Row
+from controller.model.broker_replica_index import BrokerReplicaIndex
+from controller.model.context import Context, Phase
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.rules.releases import Release, profile_of
+from controller.rules.settings import GivenSettings
+from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+from controller.step import Outcome, step
+from controller.view.counting import count_gauges
+from controller.view.partition_issues import index_issues
+from lab.modelled_cluster.zookeeper import Znode
+
+CHUNKS = 2
+LEGAL_MOVES = {
+    subject: {(state.word, target.word) for target, states in table.items() for state in states}
+    for subject, table in (("partition", PARTITION_VALID_PREVIOUS), ("replica", REPLICA_VALID_PREVIOUS))
+}
+OF_PARTITIONS_AND_BROKERS = {kind.name for section in ("Partitions", "Brokers") for kind in SECTIONS[section]}
+# Alerts that outlast their cause, such as ten minutes after a broker's departure, or occurrences.
+LOOK_BACK = {"BrokerFlapping", *(kind.name for kind in ALERT_KINDS.values() if kind.lasts_ms)}
+
+
+class BrokenPropertyError(AssertionError):
+    """Property that does not hold. `name` is the property's, and the text has the particulars."""
+
+    def __init__(self, name: str, text: str) -> None:
+        super().__init__(f"{name}: {text}")
+        self.name = name
+
+
+def require(name: str, holds: bool, text: object = "") -> None:  # noqa: FBT001
+    """Raise BrokenPropertyError where a property does not hold."""
+    if not holds:
+        raise BrokenPropertyError(name, str(text))
+
+
+class Checked:
+    """Core that applies records, and the checks of each step."""
+
+    def __init__(self, release: Release | None, settings: GivenSettings) -> None:
+        profile = None if release is None else profile_of(release)
+        self.context = self.other = new_context("c", settings, profile, chunk_count=CHUNKS)
+        self.records: list[Record] = []
+        self.last: dict[str, AlertRow] = {}
+        self.brokers: dict[int, BrokerRow] = {}
+        self.provisional: dict[str, Row] = {}
+        self._empty = self.context
+        self._stored: dict[int, bytes] = {}
+        self._expected: set[str] = set()
+        self._ended: dict[str, Row] = {}
+
+    def apply(self, record: Record) -> None:
+        """Apply a record to the kept context and to the other one, and check the step."""
+        self.records.append(record)
+        before, encoded = self.context, encode_header(self.context)
+        chunks = changed_chunks(self._empty, before)
+        try:
+            outcome = step(before, record)
+        except Exception as error:  # the property forbids every exception
+            raise BrokenPropertyError("step never raises", repr(error)) from error
+        require("step changes no header", encode_header(before) == encoded)
+        require("step changes no topic", changed_chunks(self._empty, before) == chunks)
+        again = step(self.other, record)
+        if again.effects != outcome.effects:
+            raise BrokenPropertyError("a repeated step gives the same rows", _difference_of(again, outcome))
+        self._stored |= changed_chunks(self.other, again.context)
+        self.context, self.other = outcome.context, again.context
+        self._take(outcome.effects)
+        self._check_indexes(outcome.context)
+
+    def restore(self) -> None:
+        """Replace the other context by its stored state."""
+        self.other = restore_context("c", encode_header(self.other), dict(self._stored).get)
+
+    def _take(self, rows: Iterable[Row]) -> None:
+        for row in rows:
+            if isinstance(row, (Transition, Request)):
+                self._take_effect(row)
+            elif isinstance(row, AlertRow):
+                self.last[row.id] = row
+            elif isinstance(row, BrokerRow):
+                self.brokers[row.broker] = row
+            elif isinstance(row, GaugesRow) and row.ready:
+                registered = len(self.context.header.brokers)
+                require("active_brokers counts the registered", row.active_brokers == registered, row.active_brokers)
+
+    def _take_effect(self, row: Transition | Request) -> None:
+        if isinstance(row, Request) and row.part > 1:
+            return
+        if row.status is Status.PROVISIONAL:
+            require("an effect is expected once", row.effect not in self._expected, row)
+            self._expected.add(row.effect)
+            self.provisional[row.effect] = row
+        else:
+            require("an effect ends once", row.effect not in self._ended, row)
+            require("only the expected is withdrawn", row.status is Status.FINAL or row.effect in self._expected, row)
+            self._ended[row.effect] = row
+            self.provisional.pop(row.effect, None)
+        if isinstance(row, Transition) and row.subject in LEGAL_MOVES and row.status is not Status.WITHDRAWN:
+            require(
+                f"moves are legal ({row.status.value})", (row.from_state, row.to_state) in LEGAL_MOVES[row.subject], row
+            )
+
+    def _check_indexes(self, context: Context) -> None:
+        header = context.header
+        if header.phase is not Phase.FOLLOWING:
+            return
+        counts, counted = asdict(header.tally.gauges), asdict(count_gauges(context.topics, header.counting_rules))
+        require("counts equal a recount", counts == counted, _difference(counts, counted))
+        issues, offline_by_topic = index_issues(context.topics, header)
+        found = {key: group.count for key, group in header.tally.issues.items()}
+        anew = {key: group.count for key, group in issues.items()}
+        require("issues equal a recount", found == anew, _difference(found, anew))
+        require("offline partitions equal a recount", header.tally.offline_by_topic == offline_by_topic)
+        index = context.replica_index
+        if index is not None:
+            rebuilt = BrokerReplicaIndex(context.topics)
+            kept = {host: dict(index.hosted_by(host)) for host in index.hosts}
+            require(
+                "replicas by broker equal a recount", kept == {b: dict(rebuilt.hosted_by(b)) for b in rebuilt.hosts}
+            )
+            require("unsettled partitions equal a recount", index.unsettled == rebuilt.unsettled)
+
+    # --- with the model's znodes, where all their changes were published
+
+    def check_znodes(self, znodes: dict[str, Znode]) -> None:
+        """Check brokers and settings against ZooKeeper."""
+        header = self.context.header
+        if header.phase is not Phase.FOLLOWING:
+            return
+        registered = sorted(int(path[13:]) for path in znodes if path.startswith("/brokers/ids/"))
+        rows = sorted(broker for broker, row in self.brokers.items() if row.registered)
+        require(
+            "registered brokers are in the context",
+            sorted(header.brokers) == registered,
+            (sorted(header.brokers), registered),
+        )
+        require("registered brokers have rows", rows == registered, (rows, registered))
+        self._check_settings(znodes)
+
+    def _check_settings(self, znodes: dict[str, Znode]) -> None:
+        dynamic = {
+            path[16:]: znode.content["config"] for path, znode in znodes.items() if path.startswith("/config/brokers/")
+        }
+        known = {name: settings for name, settings in self.context.header.configuration.dynamic.items() if settings}
+        require("broker settings are the znodes'", known == {k: v for k, v in dynamic.items() if v}, (known, dynamic))
+        for name, topic in self.context.topics:
+            znode = znodes.get(f"/config/topics/{name}")
+            config = {} if znode is None else znode.content["config"]
+            least, unclean = config.get("min.insync.replicas"), config.get("unclean.leader.election.enable")
+            found = (topic.min_insync_replicas, topic.unclean_election)
+            expected = (None if least is None else int(least), None if unclean is None else unclean == "true")
+            require("topic settings are the znodes'", found == expected, (name, found, expected))
+
+    def check_at_rest(self) -> None:
+        """Check that a healthy cluster has no expected effect and no reported condition."""
+        alerts = [
+            f"{row.id}: {row.cause}"
+            for row in self.last.values()
+            if row.state != "resolved" and row.alert in OF_PARTITIONS_AND_BROKERS and row.alert not in LOOK_BACK
+        ]
+        require("no alert at rest", not alerts, alerts)
+        require("no row is provisional at rest", not self.provisional, list(self.provisional.values())[:2])
+
+
+def _difference(kept: object, anew: object) -> object:
+    assert isinstance(kept, dict)
+    assert isinstance(anew, dict)
+    keys = {key for key in {*kept, *anew} if kept.get(key) != anew.get(key)}
+    return {key: (kept.get(key), anew.get(key)) for key in keys}
+
+
+def _difference_of(again: Outcome, outcome: Outcome) -> str:
+    counts = Counter(map(str, again.effects)), Counter(map(str, outcome.effects))
+    return f"only again: {list(counts[0] - counts[1])[:2]} only kept: {list(counts[1] - counts[0])[:2]}"
