@@ -15,7 +15,6 @@ from controller.view.types import Context
 from questions.clients.groups import NO_CLIENTS, Clients
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import BLINDING, doubts, silent_process
-from questions.lease import Leases
 from questions.memory import Memory
 from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.incident_cards import Presentation
@@ -58,7 +57,6 @@ class KnownClusters:
         self.memory = memory
         self.ranks = config.teams.ranks
         self.overviews = Overviews(memory, config, config.teams.ranks, quorum)
-        self.leases = Leases()
         self.clients = clients
         self.why_incomplete = why_incomplete
         self._why_unread = why_unread
@@ -87,8 +85,7 @@ class KnownClusters:
         if unknown is not None:
             return unread(found.cluster, unknown)
         present = KnownCluster(self, found.cluster).present(found)
-        overview = self.overviews.now(found, present, now_ms(), self.clients(found.cluster))
-        return replace(overview, lease=self.leases.held(found.cluster, now_ms()))
+        return self.overviews.now(found, present, now_ms(), self.clients(found.cluster))
 
     def why_unknown(self, found: ClusterSnapshot) -> str | None:
         """Return why the present state of the cluster is not known, or None if it is known."""

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Final
 
-import msgspec
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId
@@ -25,11 +24,9 @@ from questions.check import counts_in
 from questions.clients.groups import sizes_in, troubled_in
 from questions.doubts import doubts
 from questions.known_brokers import UnknownBrokersError, refuse_unknown
-from questions.known_clusters import KnownCluster, LiveQuestion, now_ms
-from questions.lease import LONGEST_LEASE_SECONDS, SHORTEST_LEASE_SECONDS, Lease
 from questions.picture import Picture
 from questions.question import NotFoundError, Question, meaning
-from questions.restartable import Obstacle, Reason, Restartable, TopicCount, Verdict, under_lease
+from questions.restartable import Obstacle, Reason, Restartable, TopicCount, Verdict
 from questions.state import Counts
 from questions.whatif.consequences import PartitionChange, place_of
 from questions.whatif.hypothetical_cluster import NoControllerError
@@ -40,17 +37,7 @@ from wording.sentences import counted, verb
 from wording.suggestions import did_you_mean, near
 
 _NAMED_TOPICS: Final = 20
-_LONGEST_HOLDER: Final = 100
 _WILDCARD: Final = re.compile(r"[*?[]")
-
-
-_Broker = Annotated[int, meaning("Broker to restart.")]
-_AcceptTopics = Annotated[
-    tuple[str, ...], meaning("Topics that may go offline or reject acks=all, such as 'scratch-*'.")
-]
-_AcceptAbsent = Annotated[
-    tuple[int, ...], meaning("Broker that need not come back, such as a wrong id in a reassignment.")
-]
 
 
 class MayRestart(Question, frozen=True):
@@ -59,9 +46,13 @@ class MayRestart(Question, frozen=True):
     answer = Restartable
     asks_clients = True
 
-    broker: _Broker
-    accept_topics: _AcceptTopics = ()
-    accept_absent: _AcceptAbsent = ()
+    broker: Annotated[int, meaning("Broker to restart.")]
+    accept_topics: Annotated[
+        tuple[str, ...], meaning("Topics that may go offline or reject acks=all, such as 'scratch-*'.")
+    ] = ()
+    accept_absent: Annotated[
+        tuple[int, ...], meaning("Broker that need not come back, such as a wrong id in a reassignment.")
+    ] = ()
 
     def ask(self, picture: Picture) -> Restartable:
         """Judge the restart by a controlled shutdown. Raise NotFoundError."""
@@ -72,82 +63,6 @@ class MayRestart(Question, frozen=True):
             )
         except UnknownBrokersError as error:
             raise NotFoundError(str(error)) from error
-
-
-class JudgeRestart(LiveQuestion, frozen=True):
-    """Judge whether a broker may be restarted now, with every reason against it."""
-
-    answer = Restartable
-
-    broker: _Broker
-    accept_topics: _AcceptTopics = ()
-    accept_absent: _AcceptAbsent = ()
-    holder: Annotated[str, meaning("Name whose own lease is no reason against the restart.")] = ""
-
-    def ask(self, cluster: KnownCluster) -> Restartable:
-        """Judge the restart under the cluster's lease. Raise NotFoundError."""
-        answer, lease = self._judged(cluster), cluster.clusters.leases.held(cluster.name, now_ms())
-        return answer if lease is None else under_lease(answer, lease, self.holder)
-
-    def _judged(self, cluster: KnownCluster) -> Restartable:
-        question = MayRestart(self.broker, accept_topics=self.accept_topics, accept_absent=self.accept_absent)
-        return question.ask(cluster.whole())
-
-
-class HoldLease(JudgeRestart, frozen=True, kw_only=True):
-    """Judge a broker's restart and take the cluster's only lease if the answer is yes.
-
-    The holder's repeated request extends its lease.
-    """
-
-    holder: Annotated[str, meaning(f"Name of the automation or person, up to {_LONGEST_HOLDER} printable characters.")]
-    seconds: Annotated[
-        int,
-        meaning("The lease expires after this time."),
-        msgspec.Meta(ge=SHORTEST_LEASE_SECONDS, le=LONGEST_LEASE_SECONDS),
-    ]
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a name that cannot be shown."""
-        _checked(self.holder)
-
-    def ask(self, cluster: KnownCluster) -> Restartable:
-        """Judge the restart, and take or extend the lease. Raise NotFoundError."""
-        answer, leases, holder = self._judged(cluster), cluster.clusters.leases, _checked(self.holder)
-        lease = leases.held(cluster.name, now_ms())
-        owns = lease is not None and (lease.broker, lease.holder) == (answer.broker, holder)
-        if owns or answer.verdict is Verdict.YES:
-            lease = leases.take(cluster.name, answer.broker, holder, self.seconds, now_ms())
-        return answer if lease is None else under_lease(answer, lease, holder)
-
-
-class ReleaseLease(LiveQuestion, frozen=True):
-    """Release the lease of this holder for this broker."""
-
-    answer = Lease
-
-    broker: _Broker
-    holder: Annotated[str, meaning("Name that took the lease.")]
-
-    def __post_init__(self) -> None:
-        """Raise ValueError for a name that cannot be shown."""
-        _checked(self.holder)
-
-    def ask(self, cluster: KnownCluster) -> Lease:
-        """Release the lease. Raise NotFoundError if the holder has none for the broker."""
-        broker, holder = BrokerId(self.broker), _checked(self.holder)
-        released = cluster.clusters.leases.release(cluster.name, broker, holder, now_ms())
-        if released is None:
-            raise NotFoundError(f"{holder} holds no lease to restart broker {broker}")
-        return released
-
-
-def _checked(holder: str) -> str:
-    """Return the name without blanks around it. Raise ValueError."""
-    holder = holder.strip()
-    if not holder or not holder.isprintable() or len(holder) > _LONGEST_HOLDER:
-        raise ValueError(f"holder is missing. Give a name of up to {_LONGEST_HOLDER} printable characters")
-    return holder
 
 
 def restartable(

@@ -6,13 +6,11 @@ from enum import Enum
 from typing import Final
 
 import msgspec
-from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId
 from questions.clients.groups import Impact
-from questions.lease import Lease
 from wording.said import Said, line
-from wording.times import duration, exact_moment
+from wording.times import exact_moment
 
 
 class Verdict(Enum):
@@ -44,7 +42,6 @@ class Obstacle(Enum):
     REASSIGNMENT = "reassignment"
     DELETION = "deletion"
     START_FAILS = "start-fails"
-    LEASE = "lease"
 
 
 class TopicCount(msgspec.Struct, frozen=True):
@@ -75,10 +72,7 @@ class Reason(msgspec.Struct, frozen=True):
 
 
 class Restartable(msgspec.Struct, frozen=True):
-    """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown.
-
-    `lease` is the cluster's current lease, whoever holds it, if `kontrast serve` answers.
-    """
+    """Answer for one broker. `doubts` has a sentence for each reason why the answer is unknown."""
 
     cluster: str
     as_of_ms: int
@@ -86,7 +80,6 @@ class Restartable(msgspec.Struct, frozen=True):
     verdict: Verdict
     reasons: tuple[Reason, ...]
     doubts: tuple[str, ...]
-    lease: Lease | None = None
 
     @property
     def headline(self) -> str:
@@ -107,20 +100,7 @@ class Restartable(msgspec.Struct, frozen=True):
         """Yield the verdict, and a line for each reason or doubt."""
         word = (self.verdict.value, _MEANINGS[self.verdict])
         yield line(word, f": {self.headline}  as of {exact_moment(self.as_of_ms)}")
-        if self.lease is not None and not any(reason.obstacle is Obstacle.LEASE for reason in self.reasons):
-            yield line(f"{self.lease.holder} holds the lease until {exact_moment(self.lease.until_ms)}", indent=2)
         for doubt in self.doubts:
             yield line(doubt, indent=2)
         for reason in self.reasons:
             yield from reason.said()
-
-
-def under_lease(answer: Restartable, lease: Lease, holder: str) -> Restartable:
-    """Return the answer to `holder` under a lease, which is a reason against the restart unless `holder` has it."""
-    answer = replace(answer, lease=lease)
-    if (lease.broker, lease.holder) == (answer.broker, holder):
-        return answer
-    left = duration(lease.seconds_left * 1_000)
-    held = f"{lease.holder} holds the lease to restart broker {lease.broker} for another {left}: wait"
-    verdict = Verdict.UNKNOWN if answer.verdict is Verdict.UNKNOWN else Verdict.NO
-    return replace(answer, verdict=verdict, reasons=(Reason(Obstacle.LEASE, held), *answer.reasons))

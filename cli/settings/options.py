@@ -113,8 +113,6 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "broker_detail_limit": "Most brokers per cluster by name in /metrics and /metrics/jmx.",
         "alert_detail_limit": "Most alerts per cluster by name in /metrics. All are counted.",
         "start_command": "Command that starts a broker, to copy from the page. The page replaces {host} and {broker}.",
-        "lease_host": "Host name of the only `kontrast serve` that grants leases, if several run side by side. Unset: "
-        "each grants its own.",
         "past_rows": "Earlier rows that the page keeps in memory, per cluster and output, about 1 kB each.",
         "partitions_page": "Serve /metrics/partitions with every partition of every cluster.",
         "jmx_page": "Serve /metrics/jmx with metadata under the names of Kafka's JMX exporter. Only for clusters whose "

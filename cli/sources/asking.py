@@ -12,9 +12,8 @@ from msgspec.structs import replace
 
 from cli.printing import standard_error, standard_output
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import ConfigError, Settings, read_settings
+from cli.settings.config import Settings, read_settings
 from cli.sources.source import Source
-from dashboards.errors import ServeError
 from questions.clients.groups import Clients
 from questions.clients.known_groups import NO_GROUPS, KnownGroups
 from questions.doubts import doubts
@@ -111,10 +110,9 @@ def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
 
 
 def _with_clients(picture: Picture, flags: Mapping[str, Any]) -> Picture:
-    """Return the picture with the consumer groups and teams, as far as the settings name their source.
+    """Return the picture with the teams, and with the consumer groups that `kontrast serve` keeps. Raise ConfigError.
 
-    If no `kontrast serve` is configured, or it does not answer or know the cluster, the groups are unknown, which is no
-    error, because a question can do without them. Raise ConfigError.
+    Without their directory the groups are unknown, which is no error, because a question can do without them.
     """
     settings = read_settings(flags["config_file"], os.environ)
     return replace(picture, clients=Clients(_known(settings, picture.header.cluster), settings.teams))
@@ -125,15 +123,8 @@ def _known(settings: Settings, cluster: str) -> KnownGroups:
     if "groups" not in layer or not layer["groups"].value:
         return NO_GROUPS
     directory = layer["groups_directory"].value if "groups_directory" in layer else None
-    if isinstance(directory, Path):
-        from dashboards.probe.kept_groups import kept_groups  # not for --help
-
-        kept = kept_groups(directory, cluster)
-        if kept.asked_ms:
-            return kept
-    from cli.sources.served_cluster import ServedCluster, serve_url
-
-    try:
-        return ServedCluster(serve_url(settings), settings, cluster, "", None).groups()
-    except (ServeError, NotFoundError, ConfigError):
+    if not isinstance(directory, Path):
         return NO_GROUPS
+    from dashboards.probe.kept_groups import kept_groups  # not for --help
+
+    return kept_groups(directory, cluster)

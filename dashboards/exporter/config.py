@@ -41,7 +41,6 @@ class ServeConfig:
     partitions_page: bool = False  # whether to serve /metrics/partitions
     jmx_page: bool = False  # whether to serve /metrics/jmx
     jmx_port: int | None = None  # port of the brokers' JMX exporter, by default that of their first listener
-    lease_host: str | None = None  # the host of the only serve that grants leases, where several share one address
     start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, for people to copy
     alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
     probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})

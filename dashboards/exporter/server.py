@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import socket
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -114,8 +113,6 @@ def _page_config(config: ServeConfig) -> PageConfig:
         start_command=config.start_command,
         runbook_url=config.alertmanager.runbook_url,
         alertmanager_url=config.alertmanager.urls[0] if config.alertmanager.urls else None,
-        has_login=config.username is not None,
-        leases_at=config.lease_host if config.lease_host != socket.gethostname() else None,
         stale_after_ms=config.alertmanager.stale_after_ms,
         links=("/metrics", *switched_on, "/sd/brokers", "/readyz", "/healthz", f"{API}/clusters", DOCUMENT),
     )

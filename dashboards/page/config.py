@@ -13,7 +13,5 @@ class PageConfig(Presentation):
     """Settings of the page, which include the settings of overviews."""
 
     source: str = ""  # the outputs in words, for the foot of each page
-    has_login: bool = False  # without a login, only requests from this machine change leases
-    leases_at: str | None = None  # host of the other `kontrast serve` that grants leases, if it is not this one
     stale_after_ms: int = int(STALE_AFTER_SECONDS * 1000)  # age of a heartbeat at which its cluster is unknown
     links: tuple[str, ...] = ()  # other pages that are switched on

@@ -15,7 +15,7 @@ from questions.clusters import ShowBrokers, ShowCluster, ShowFleet, ShowGroups
 from questions.explained import ExplainController, ExplainPartition, ShowBroker, ShowTopic
 from questions.history import ShowHistory
 from questions.losses import LoseBrokers
-from questions.may_restart import HoldLease, JudgeRestart, ReleaseLease
+from questions.may_restart import MayRestart
 from questions.moments import TIMES
 from questions.search import Search, SearchAll
 from questions.topics import ListTopics
@@ -35,7 +35,6 @@ class Refusal(msgspec.Struct, frozen=True):
 
 _REFUSALS: Final = {
     400: "The question cannot be understood",
-    403: "A web page asks, or a request of another machine while serve has no login",
     404: "The cluster or the subject does not exist",
     503: "Kontrast does not know the answer now, or computes other pages and sets Retry-After to the seconds to wait",
 }
@@ -58,14 +57,8 @@ BROKER: Final = PagePath(f"{_CLUSTER}/brokers/{{broker}}", ShowBroker, "broker.h
 CONTROLLER: Final = PagePath(f"{_CLUSTER}/controller", ExplainController, "controller.html", has_past=True)
 TIMELINE: Final = PagePath(f"{_CLUSTER}/timeline", ShowHistory, "timeline.html", has_past=True)
 CONSEQUENCES: Final = PagePath(f"{_CLUSTER}/consequences", LoseBrokers, "consequences.html", refuses=())
-RESTARTABLE: Final = PagePath(f"{_CLUSTER}/restartable", JudgeRestart)
+RESTARTABLE: Final = PagePath(f"{_CLUSTER}/restartable", MayRestart)
 GROUPS: Final = PagePath(f"{_CLUSTER}/groups", ShowGroups)
-HOLD_LEASE: Final = PagePath(
-    f"{_CLUSTER}/restart-lease", HoldLease, refuses=(403, 404), method="post", operation="holdLease"
-)
-RELEASE_LEASE: Final = PagePath(
-    f"{_CLUSTER}/restart-lease", ReleaseLease, refuses=(403, 404), method="delete", operation="releaseLease"
-)
 SEARCH: Final = PagePath(f"{_CLUSTER}/search", Search, "search.html")
 SEARCH_ALL: Final = PagePath("/search", SearchAll, "search.html", refuses=(), operation="searchAll")
 EVERYWHERE: Final = tuple(PagePath(f"{_CLUSTER}/{name}", everywhere.question(name)) for name in everywhere.names())
@@ -73,26 +66,25 @@ PATHS: Final = (
     *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKERS, BROKER, CONTROLLER, TIMELINE),
     *(CONSEQUENCES, RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL, *EVERYWHERE),
 )
-OPERATIONS: Final = (*PATHS, HOLD_LEASE, RELEASE_LEASE)
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of the interface."""
-    types = [*(path.question.answer for path in OPERATIONS), Refusal]
+    types = [*(path.question.answer for path in PATHS), Refusal]
     schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     for component in components.values():
         component["description"] = inspect.cleandoc(component.get("description", ""))
     paths: dict[str, dict[str, Any]] = {}
     examples = JsonDecoder(dict[str, Any]).decode(EXAMPLES.read_bytes())
-    for path, schema in zip(OPERATIONS, schemas, strict=False):
+    for path, schema in zip(PATHS, schemas, strict=False):
         example = examples.get(operation_id(path), {"parameters": {}, "answer": None})
-        paths.setdefault(API + path.path, {})[path.method] = _operation(path, schema, example)
+        paths[API + path.path] = {"get": _operation(path, schema, example)}
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "Kontrast",
             "version": "1",
-            "summary": "The live page of `kontrast serve` as JSON, and its leases for restarts",
+            "summary": "The live page of `kontrast serve` as JSON",
             "description": "A newer Kontrast may add fields and paths. Times are milliseconds since 1970, in UTC.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -7,18 +7,17 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from questions.known_clusters import LiveQuestion
-from questions.question import PlainQuestion, schema_of
+from questions.question import Question, schema_of
 
 
 class PagePath(NamedTuple):
     """A path of the interface and its question. If it has a template, the same path without `API` is a page."""
 
     path: str
-    question: type[LiveQuestion | PlainQuestion]
+    question: type[LiveQuestion | Question]
     template: str = ""
     has_past: bool = False  # the parameter `at` is allowed
     refuses: tuple[int, ...] = (404,)  # HTTP statuses of its refusals, beside those that any path has
-    method: str = "get"
     operation: str = ""  # by default the last part of the path
 
 
@@ -38,8 +37,6 @@ class Parameter(NamedTuple):
         """Return the refusal of a wrong value in a sentence."""
         if "enum" in self.schema:
             return f"{self.name} is one of {', '.join(map(str, self.schema['enum']))}."
-        if "maximum" in self.schema:
-            return f"{self.name} is not a number from {self.schema['minimum']} to {self.schema['maximum']}."
         return f"{self.name} is {'not a number of a broker or partition' if self.is_number else 'missing'}."
 
 
@@ -53,6 +50,6 @@ def _of_field(path: PagePath, field: str, schema: Mapping[str, Any]) -> Paramete
     one = schema.get("items", schema)
     is_number, is_several = one["type"] == "integer", schema["type"] == "array"
     bounds = {"minimum": 0} if is_number and "enum" not in one else {}
-    shown = {"type": one["type"], **bounds, **{key: one[key] for key in ("minimum", "maximum", "enum") if key in one}}
+    shown = {"type": one["type"], **bounds, **({"enum": one["enum"]} if "enum" in one else {})}
     name = field.removesuffix("s") if is_several else field
     return Parameter(name, field, schema["description"], shown, is_number, is_several, f"{{{name}}}" in path.path)

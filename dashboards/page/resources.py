@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from ipaddress import IPv6Address, ip_address
 from typing import Final
 from urllib.parse import unquote
 
@@ -22,17 +21,11 @@ from questions.known_brokers import UnknownBrokersError
 from questions.known_clusters import KnownCluster, KnownClusters, LiveQuestion, UnknownClusterError
 from questions.moments import TIMES, read_moment
 from questions.overview.overview import Overview
-from questions.question import NotFoundError, PlainQuestion
+from questions.question import NotFoundError, Question
 from questions.subjects import subject_of
 from questions.timeline.timeline import Timeline
 
 _FIELD: Final = re.compile(r"field `(\w+)`|at `\$\.(\w+)")  # in messages of msgspec
-_HEADERS_OF_BROWSERS: Final = ("origin", "sec-fetch-site")
-_NO_WEB_PAGES: Final = "A web page may not change leases. Use `kontrast restartable --hold` or an HTTP client."
-_NO_LOGIN: Final = (
-    "kontrast serve has no login, so it changes leases only for requests from its own machine. "
-    "Set username and password_file in [serve]."
-)
 _REFUSALS: Final = (NotFoundError, UnknownBrokersError, UnknownClusterError)
 
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
@@ -64,13 +57,9 @@ class Resources:
 
     def answer(self, request: Request, path: PagePath, cluster: KnownCluster) -> Answer:
         """Ask the question of the path."""
-        if path.method != "get":
-            self._refuse_stranger(request)
         question = _question(request, path)
         try:
-            answer: Answer = (
-                question.ask(cluster.whole()) if isinstance(question, PlainQuestion) else question.ask(cluster)
-            )
+            answer: Answer = question.ask(cluster.whole()) if isinstance(question, Question) else question.ask(cluster)
         except _REFUSALS as error:
             raise _refused(error, cluster) from error
         return answer
@@ -92,27 +81,13 @@ class Resources:
             kept = self._judged = key, cluster.judged()
         return kept[1]
 
-    def _refuse_stranger(self, request: Request) -> None:
-        """Refuse a web page, because it acts with its reader's login, and any other machine if there is no login.
-
-        Refuse everyone if another `kontrast serve` grants the leases, because each keeps only its own in memory.
-        """
-        if any(header in request.headers for header in _HEADERS_OF_BROWSERS):
-            raise HTTPException(403, _NO_WEB_PAGES)
-        if self._config.leases_at is not None:
-            raise HTTPException(
-                403, f"Another kontrast serve grants the leases. Ask the one on {self._config.leases_at}."
-            )
-        if not self._config.has_login and not (request.client and _is_this_machine(request.client.host)):
-            raise HTTPException(403, _NO_LOGIN)
-
 
 def named(request: Request, part: str) -> str:
     """Return a name from the path."""
     return unquote(request.path_params[part])
 
 
-def _question(request: Request, path: PagePath) -> LiveQuestion | PlainQuestion:
+def _question(request: Request, path: PagePath) -> LiveQuestion | Question:
     """Decode the request. Refuse a wrong value in a sentence about its parameter."""
     values: dict[str, object] = {}
     for each in parameters(path):
@@ -160,12 +135,3 @@ def _moment_ms(said: str) -> int:
     if at_ms is None:
         raise HTTPException(400, f"at is no moment. Write {TIMES}.")
     return at_ms
-
-
-def _is_this_machine(host: str) -> bool:
-    try:
-        address = ip_address(host)
-    except ValueError:  # a proxy on this machine may forward any text as the client's address
-        return False
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return (mapped or address).is_loopback

@@ -44,7 +44,7 @@ _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
 # A stream ends before the limit of an answer (`ANSWER_SECONDS`), and the browser opens the next one by itself.
 _STREAM_SECONDS: Final = 45.0
-_SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE, interface.HOLD_LEASE)
+_SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE)
 _QUIET_SECONDS: Final = 10.0  # then a change is sent in any case, so that the page can mark old content
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
@@ -91,7 +91,7 @@ class LivePage:
         return [
             Route("/", self._shown(interface.FLEET)),
             *(Route(path.path, self._shown(path)) for path in pages),
-            *map(self._encoded, interface.OPERATIONS),
+            *map(self._encoded, interface.PATHS),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/map.svg", self._pooled(None, self._picture, self._refusal_page)),
             *(Route(f"{place}/explain", explain) for place in ("", cluster)),
@@ -138,7 +138,7 @@ class LivePage:
         def refused(_: Request, error: HTTPException) -> Response:
             return _response(msgspec.json.encode(interface.Refusal(error.detail)), _JSON, error)
 
-        return Route(interface.API + path.path, self._pooled(path, made, refused), methods=[path.method.upper()])
+        return Route(interface.API + path.path, self._pooled(path, made, refused))
 
     def _pooled(
         self,

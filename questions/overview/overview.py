@@ -25,7 +25,6 @@ from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
 from questions.known_brokers import host_of
-from questions.lease import Lease
 from questions.memory import Memory
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
 from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
@@ -120,7 +119,6 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
     news: tuple[News, ...] = ()  # the newest first
     migration: WayToKRaft | None = None  # while a migration is under way, or has left something
-    lease: Lease | None = None  # of a restart
 
     @property
     def effect(self) -> str:

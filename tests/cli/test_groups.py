@@ -1,4 +1,4 @@
-"""The command line names groups and teams from the file that serve keeps, or from serve."""
+"""The command line names groups and teams from the file that serve keeps."""
 
 from __future__ import annotations
 
@@ -10,14 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from dashboards.exporter.config import ServeConfig
-from dashboards.probe.config import ProbeConfig
 from dashboards.probe.kept_groups import keep_groups
 from questions.clients.known_groups import Group, KnownGroups
-from tests.dashboards.conftest import running_exporter
-from tests.dashboards.page_cases import Size, Story
 from tests.recorded_moment import MOMENT_MS
-from transport.address import JournalAddress
 
 ASKED_MS = MOMENT_MS - 240_000
 TEAMS = '[topics]\n"t3" = { team = "ledger", contact = "#ledger" }\n"pay*" = { team = "payments", rank = 1 }\n'
@@ -91,20 +86,7 @@ def test_restartable_names_the_groups_that_a_restart_stops(ask, kept):
 
 @pytest.mark.parametrize("question", ["whatif --lose-broker 3", "whatif --lose-broker 3 --json", "explain t3 --json"])
 def test_without_answers_of_brokers_nothing_is_said_of_groups(question, ask, tmp_path):
-    empty = f'[serve.probe]\ngroups = true\ngroups_directory = "{tmp_path / "none"}"\n[serve]\nlisten = "127.0.0.1:1"\n'
+    empty = f'[serve.probe]\ngroups = true\ngroups_directory = "{tmp_path / "none"}"\n'
     said = {ask(question, probe).stdout for probe in ("", empty)}
     assert len(said) == 1
     assert "group" not in said.pop().replace('"group":', "")
-
-
-def test_without_a_file_serve_is_asked(ask, kept, tmp_path):
-    probe = ProbeConfig(groups=True, groups_directory=tmp_path / "groups")
-    config = ServeConfig(source=JournalAddress(tmp_path / "outputs"), listen="127.0.0.1:0", probe=probe)
-    with running_exporter(config) as exporter:
-        exporter.write(*Story("shop").begin(topics={"t3": Size(1, 1, 1)}).to_the_present().rows())
-        exporter.page_with("/api/v1/clusters/shop/groups", "pay-3")
-        address = exporter.address.removeprefix("http://")
-        said = " ".join(
-            ask("explain t3", f'[serve]\nlisten = "{address}"\n[serve.probe]\ngroups = true\n').stdout.split()
-        )
-    assert "1 group of team payments (pay-3)" in said

@@ -94,7 +94,7 @@ def test_a_mistake_is_one_sentence(over_stdio):
                 ("explain", {}, "subject"),
                 ("explain", {"subject": "--help"}, "there is no"),
                 ("restartable", {"broker": "x"}, "int"),
-                ("restartable", {"broker": 2, "hold": "10m"}, "unknown field"),
+                ("restartable", {"broker": 2, "wait": "10m"}, "unknown field"),
                 ("restartable", {"broker": 2, "cluster": 7}, "str"),
                 ("whatif", {"steps": []}, "length"),
                 ("whatif", {"steps": [{"restore": [2], "lose_racks": ["a"]}]}, "a step loses brokers or racks, or"),

@@ -66,13 +66,12 @@ library and Java, and Hadoop's settings. */}}
 {{- end }}
 {{- end }}
 
-{{/* A Deployment of one command, or a StatefulSet, whose pods have names that stay: root, command, kind, arguments, image, replicas, resources, ports, the probed one, whether it has the volume,
+{{/* A Deployment of one command: root, command, image, replicas, resources, ports, the probed one, whether it has the volume,
 and whether its work may be shared, so that an update starts the new pod before it ends the old one. */}}
 {{- define "kontrast.deployment" -}}
 {{- $name := printf "%s-%s" (include "kontrast.name" .root) .command }}
-{{- $kind := .kind | default "Deployment" }}
 apiVersion: apps/v1
-kind: {{ $kind }}
+kind: Deployment
 metadata:
   name: {{ $name }}
   namespace: {{ .root.Release.Namespace }}
@@ -81,10 +80,7 @@ metadata:
     app.kubernetes.io/component: {{ .command }}
 spec:
   replicas: {{ .replicas }}
-  {{- if eq $kind "StatefulSet" }}
-  serviceName: {{ $name }}
-  podManagementPolicy: Parallel
-  {{- else if not .shared }}
+  {{- if not .shared }}
   strategy: {type: Recreate}
   {{- end }}
   selector:
@@ -124,7 +120,7 @@ spec:
         - name: {{ .command }}
           image: {{ include "kontrast.image" (dict "root" .root "image" .image) | quote }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-          args: [{{ .command }}{{ range .arguments }}, {{ . }}{{ end }}]
+          args: [{{ .command }}]
           {{- with .root.Values.extraEnv }}
           env: {{ toYaml . | nindent 12 }}
           {{- end }}
