@@ -81,7 +81,7 @@ def measured() -> list[Run]:
 
 
 def page(before: str) -> str:
-    """Return the page with the tables of the present figures and of their runs."""
+    """Return the page with the table of the present figures, and a line for each run."""
     runs = measured()
     lines = [
         "| benchmark, partitions, placement | figure | before | after | before / after |",
@@ -90,15 +90,11 @@ def page(before: str) -> str:
     for run in runs:
         for figure, base, now in rows(run):
             lines.append(f"| {subject(run)} | {figure} | {base:.3g} | {now:.3g} | {base / now:.2f} |")
-    lines += [
-        "",
-        "| benchmark, partitions, placement | commits | rounds | machine | load average at the end | command |",
-    ]
-    lines += ["| --- | --- | ---: | --- | ---: | --- |"]
+    lines.append("")
     for run in runs:
-        commits, command = f"{run['base']} → {run['now']}", f"`{run['command']}`"
-        where = f"{run['machine']} | {run['load_average']}"
-        lines.append(f"| {subject(run)} | {commits} | {len(run['rounds'])} | {where} | {command} |")
+        rounds = f"{len(run['rounds'])} rounds" if len(run["rounds"]) > 1 else "one round"
+        at = f"{run['base']} → {run['now']}, {rounds}, {run['machine']}, load average {run['load_average']}"
+        lines.append(f"- {subject(run)}: {at}")
     return _TABLE.sub(lambda _: "\n" + "\n".join(lines) + "\n\n", before)
 
 
