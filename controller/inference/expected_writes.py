@@ -45,6 +45,7 @@ _PERMUTED_REMOVALS = 4
 
 def match_expected_write(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> bool:
     """Settle the expected writes that give the written state. Return False if there are no such writes."""
+    prune(tx, tp)
     partition = tx.state.partition(tp)
     if partition is None or not partition.write_due:
         return False
@@ -229,27 +230,31 @@ def _count_election(state: MutableState, tp: TopicPartition, action: Write, befo
             state.count(state.happened.elections, action.strategy.value)
 
 
-def prune(tx: Transaction, tp: TopicPartition, joined: Collection[BrokerId] = ()) -> None:
+def prune(
+    tx: Transaction, tp: TopicPartition, joined: Collection[BrokerId] = (), *, keeps_elections: bool = False
+) -> None:
     """Adapt the expected writes to the state now in ZooKeeper. `joined` are replicas that have just got in sync.
 
     A write that has become needless is dropped. If it is an election, its change to Online is taken back. The
     failed leader, which the election would have dropped, then leaves the ISR by its own write. So does a replica that
-    was to go offline without a write, and got into the ISR before that.
+    was to go offline without a write, and got into the ISR before that. `keeps_elections` keeps an election without a
+    candidate, because the leader may let its followers join again before the controller reads the ISR.
     """
     partition = tx.state.partition(tp)
     if partition is None or not (partition.write_due or (joined and partition.queue)):
         return
-    value, kept, failed = partition.zk_state, list[AnyAction](), False
+    value, kept, in_vain, failed = partition.zk_state, list[AnyAction](), False, False
     needless: set[int] = set()
     for action in partition.queue:
         if isinstance(action, Write):
             after = action.apply(value, tx.header.controller_epoch)
-            if after is None:
+            in_vain = in_vain or (after is None and isinstance(action, Elect))
+            if after is None and not (keeps_elections and isinstance(action, Elect)):
                 tx.events.settle(action, seen=False)
                 failed = failed or isinstance(action, Elect)
                 needless.update([action.replica] if isinstance(action, RemoveFromIsr) else [])
                 continue
-            value = after
+            value = after or value
         elif failed and isinstance(action, StateChange) and action.replica is None and action.written:
             tx.events.withdraw(tp, action)
             partition = before_state_change(partition, action)
@@ -258,7 +263,7 @@ def prune(tx: Transaction, tp: TopicPartition, joined: Collection[BrokerId] = ()
             action = replace(action, written=False)
         elif (
             isinstance(action, StateChange)
-            and (failed or action.replica in joined)
+            and (in_vain or action.replica in joined)
             and value
             and _leaves_isr(action, value)
         ):

@@ -42,7 +42,10 @@ def change_isr(tx: Transaction, tp: TopicPartition, partition: Partition, writte
             queue, cached = _cached_until_read(queue, cached)
         tx.state.put_partition(tp, replace(changed, cached=cached, queue=queue))
         # A leader that writes itself may write between the controller's notification and its read of the state.
-        prune(tx, tp, joined=() if hears_at_once else joined)
+        if hears_at_once:
+            prune(tx, tp)
+        else:
+            prune(tx, tp, joined, keeps_elections=before.leader in header.brokers)
         changed = tx.state.partition(tp) or changed
     else:
         tx.state.put_partition(tp, changed)

@@ -164,9 +164,15 @@ class PendingEvents:
         return event
 
     def last_event(self) -> Event | None:
-        """Return the newest in-flight event, as a copy that this transaction may change."""
-        open_ids = {**self._header.events, **self.open}
-        newest = max((key for key, event in open_ids.items() if event.pending), default=None)
+        """Return the newest in-flight event that changes states, as a copy that this transaction may change.
+
+        A read of notified states only sends UpdateMetadata, so it neither separates nor hides the events before it.
+        """
+        in_flight = {**self._header.events, **self.open}.items()
+        changing = [
+            key for key, event in in_flight if event.pending and event.kind != EventKind.ISR_CHANGE_NOTIFICATION
+        ]
+        newest = max(changing, default=None)
         return None if newest is None else self.open_event(newest)
 
     def await_proof(self, event: Event) -> None:

@@ -207,3 +207,48 @@ def test_another_process_knows_nothing_of_what_a_controller_was_reassigning():
     history.broker(1)  # another process
     history.controller(1, 2)
     assert not history.context.topics["t"].partitions[0].reassigning
+
+
+# A leader that wakes up
+
+
+def woken() -> ZnodeHistory:
+    """Return a history whose paused leader 2 lost its session, registers again, and takes its followers out."""
+    topics = on([2, 1, 3], 2, 0, [2, 1]) | {"u": {0: ([2, 3], 2, 0, [2, 3])}}
+    history = ZnodeHistory(release=(2, 0)).start(*ALL, topics=topics)
+    history.broker_leaves(2)
+    history.broker(2)
+    history.state("t", 0, 2, 0, [2])
+    return history
+
+
+def certain_moves_of_t(history: ZnodeHistory) -> list[tuple[str, str, str]]:
+    """Return cause, old and new state of the partition's certain moves."""
+    rows = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
+    moves = [row for row in rows if row.topic == "t" and row.subject == "partition"]
+    return [(row.cause, row.from_state, row.to_state) for row in moves]
+
+
+def test_an_election_waits_while_a_woken_leader_has_taken_its_followers_out():
+    history = woken()
+    history.state("t", 0, 2, 0, [2, 1, 3])
+    history.state("t", 0, 1, 1, [1, 3])
+    history.the_controller_writes_its_due()
+    left = "BrokerChange: broker 2 left"
+    assert certain_moves_of_t(history) == [
+        (left, "OnlinePartition", "OfflinePartition"),
+        (left, "OfflinePartition", "OnlinePartition"),
+    ]
+    assert_all_as_expected(history)
+
+
+def test_a_woken_leader_alone_in_its_isr_gets_no_successor():
+    history = woken()
+    history.state("u", 0, 3, 1, [3])
+    history.state("t", 0, -1, 1, [2])
+    assert certain_moves_of_t(history) == [("BrokerChange: broker 2 left", "OnlinePartition", "OfflinePartition")]
+    history.state("t", 0, 2, 2, [2])
+    assert certain_moves_of_t(history)[1:] == [
+        ("BrokerChange: partition t-0 can be led again", "OfflinePartition", "OnlinePartition")
+    ]
+    assert_all_as_expected(history)
