@@ -115,7 +115,8 @@ def test_an_attempt_that_never_came_is_taken_back_behind_a_read_of_notified_stat
     settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
     history = ZnodeHistory(release=(2, 4), settings=settings).start(*ALL, topics=topics)
     history.state("t", 0, 3, 1, [3])
-    history.write("/isr_change_notification/isr_change_1", {"version": 1, "partitions": [{"topic": "u", "partition": 0}]})
+    notified = {"version": 1, "partitions": [{"topic": "u", "partition": 0}]}
+    history.write("/isr_change_notification/isr_change_1", notified)
     history.state("u", 0, 2, 0, [2, 1])
     history.heartbeat(1_500)
     expected = history.predicted("u", 0)
