@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from itertools import permutations
+from typing import TypeGuard
 
 import msgspec
 from msgspec.structs import replace
@@ -261,15 +262,9 @@ def prune(
             continue
         elif isinstance(action, StateChange) and action.replica in needless:
             action = replace(action, written=False)
-        elif (
-            isinstance(action, StateChange)
-            and (in_vain or action.replica in joined)
-            and value
-            and _leaves_isr(action, value)
-        ):
-            removal = tx.events.removal_of(action)
+        elif _leaves_isr(action, value) and (in_vain or action.replica in joined):
+            kept.append(removal := tx.events.removal_of(action))
             value = removal.apply(value, tx.header.controller_epoch)
-            kept.append(removal)
             action = replace(action, written=True)
         kept.append(action)
     if kept != list(partition.queue):
@@ -284,8 +279,11 @@ def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: in
     occurrences.note(tx.state, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 
-def _leaves_isr(change: StateChange, value: LeaderAndIsr) -> bool:
-    return change.takes_replica_offline and not change.written and change.replica in value.isr
+def _leaves_isr(action: AnyAction, value: LeaderAndIsr | None) -> TypeGuard[StateChange]:
+    """Return whether the action takes a replica offline without a write, although the ISR has the replica."""
+    if not isinstance(action, StateChange) or value is None:
+        return False
+    return action.takes_replica_offline and not action.written and action.replica in value.isr
 
 
 def give_up_on_overtaken(tx: Transaction) -> None:
