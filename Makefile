@@ -1,7 +1,7 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
 .PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-storms bench-ingest
-.PHONY: bench-exporter bench-page bench-streaming bench-standing bench-beside bench-journal bench-questions bench-report bench-capacity bench-fleet mutants soak
+.PHONY: bench-page bench-streaming bench-beside bench-questions bench-fleet mutants soak
 .PHONY: lint type generated prose audit format docs docs-site rules
 .PHONY: boards board-schema lighthouse pictures record dist release lock clean
 
@@ -73,7 +73,7 @@ test-pythons: install-dev ## The core's tests, and the demo from the wheel, on e
 		(cd build/pythons && $$version/bin/kontrast demo --once) || exit 1; \
 	done; echo "not on this machine:$${skipped:- none}"
 
-# The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5 --placement kafka' asks for less.
+# The commit before a change is a good BASE; BENCH_ARGS='--benchmark core --rounds 5' asks for less.
 bench: install-dev ## Benchmarks on this checkout and on BASE=REV in turn, and their ratios with their spread
 	@.venv/bin/python -m lab.bench.compare $(or $(BASE),$(error BASE=REV names the commit to compare with)) $(BENCH_ARGS)
 
@@ -97,7 +97,7 @@ ifdef LONG
 	else echo "the image was not built, because that needs root and debootstrap"; fi
 endif
 
-bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000 --placement kafka --brokers 30')
+bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m lab.bench.core $(BENCH_ARGS)
 
 bench-storms: install-dev ## What a record costs while hundreds of partitions or topics change (BENCH_ARGS='--sizes 100 400')
@@ -105,9 +105,6 @@ bench-storms: install-dev ## What a record costs while hundreds of partitions or
 
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m lab.bench.ingest $(BENCH_ARGS)
-
-bench-exporter: install-dev ## What a scrape costs, by page, with 200,000 partitions (BENCH_ARGS='--partitions 20000')
-	@.venv/bin/python -m lab.bench.exporter $(BENCH_ARGS)
 
 bench-page: install-dev ## The live page in a real browser and with 50 clients, by size (BENCH_ARGS='--partitions 12000')
 	@.venv/bin/python -m lab.bench.page $(BENCH_ARGS)
@@ -121,23 +118,11 @@ bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, 
 bench-beside: install-dev ## Watcher and job beside a real controller: from nothing to complete, a broker's loss (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m lab.bench.beside_controller $(BENCH_ARGS)
 
-bench-standing: install-dev ## The job on a standing Spark cluster, and a worker lost (BENCH_ARGS='--workers 3 --fleet 200x2000')
-	@.venv/bin/python -m lab.bench.standing_cluster $(BENCH_ARGS)
-
-bench-journal: install-dev ## Write and read a journal, beside the same bytes without checksums (BENCH_ARGS='--json')
-	@.venv/bin/python -m lab.bench.journal $(BENCH_ARGS)
-
-bench-capacity: install-dev ## Memory and disk of kontrast up, by size (BENCH_ARGS='--partitions 2000 20000')
-	@.venv/bin/python -m lab.bench.capacity $(BENCH_ARGS)
-
 bench-fleet: install-dev ## A fleet through watch, Kafka, job and serve, each killed once (BENCH_ARGS='--clusters 60 --partitions 500')
 	@.venv/bin/python -m lab.bench.whole_fleet $(BENCH_ARGS)
 
 mutants: install-dev ## Which of 100 mutants of the core the tests catch (BENCH_ARGS='--seed 2 --mutants 20'): hours
 	@.venv/bin/python -m lab.bench.mutants $(BENCH_ARGS)
-
-bench-report: install-dev ## The report over clusters and partitions, one core beside two (BENCH_ARGS='--clusters 20')
-	@.venv/bin/python -m lab.bench.report $(BENCH_ARGS)
 
 HOURS ?= 1
 
@@ -194,8 +179,6 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/receivers.py > docs/reference/receivers.md
 	.venv/bin/python docs/postmortem.py
 	.venv/bin/python docs/benchmarks.py
-	.venv/bin/python docs/scale.py
-	.venv/bin/python docs/ratios.py
 
 SITE_PYTHON := build/site-env/bin/python
 

@@ -1,4 +1,4 @@
-"""Needs of Kontrast, as measured by `make bench-capacity`, `bench-streaming`, `bench-standing` and `bench-fleet`.
+"""Needs of Kontrast, as measured in runs of `kontrast up`, of standing Spark clusters, and by `make bench-streaming`.
 
 `kontrast init` derives settings from these needs, and `kontrast size` prints them.
 """
@@ -18,8 +18,7 @@ _DAY_SECONDS: Final = 86_400
 _MEMORY_MB: Final = {"watch": (25, 0.7), "serve": (60, 1.6)}
 _JOB_MB: Final = {"stream, Python": (580, 3.1), "stream, Java": (670, 0.6)}
 # The job on a standing Spark cluster: the driver, each executor of one core with its share of the partitions, and each
-# daemon of a standalone cluster. `make bench-standing` and `make bench-fleet` with an image measured 30,000 to 400,000
-# partitions on one to three executors.
+# daemon of a standalone cluster, measured with 30,000 to 400,000 partitions on one to three executors.
 _SPARK_CLUSTER_MB: Final = {
     "driver, Python": (520, 0),
     "driver, Java": (740, 0),

@@ -68,10 +68,8 @@ def rows(run: Run) -> Iterator[tuple[str, float, float]]:
 
 
 def subject(run: Run) -> str:
-    """Return the benchmark with its size and placement."""
-    size, options = run["options"][0], run["options"]
-    placement = options[options.index("--placement") + 1] if "--placement" in options else "random"
-    return f"{run['benchmark']}, {int(size):,}, {placement}"
+    """Return the benchmark with its size."""
+    return f"{run['benchmark']}, {int(run['options'][0]):,}"
 
 
 def measured() -> list[Run]:
@@ -84,7 +82,7 @@ def page(before: str) -> str:
     """Return the page with the table of the present figures, and a line for each run."""
     runs = measured()
     lines = [
-        "| benchmark, partitions, placement | figure | before | after | before / after |",
+        "| benchmark, partitions | figure | before | after | before / after |",
         "| --- | --- | ---: | ---: | ---: |",
     ]
     for run in runs:

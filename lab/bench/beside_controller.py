@@ -26,10 +26,10 @@ from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess
 from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper
+from lab.bench.core import BROKERS, Replicas, replica_lists
 from lab.bench.figures import Figure, listed, machine
 from lab.bench.ingest import build, connected, states
 from lab.bench.job import Job
-from lab.bench.placement import Replicas, Shape, add_options, shape_of
 from lab.bench.questions import complete
 from lab.record.registered import Heartbeats, RegisteredBroker
 from streaming.java.artifacts import KAFKA_BROKER, jars
@@ -146,9 +146,9 @@ GOALS = {
 }
 
 
-def measure(partitions: int, shape: Shape, shown: Console) -> list[Figure]:
+def measure(partitions: int, shown: Console) -> list[Figure]:
     """Build the cluster and measure."""
-    lists = shape.replica_lists(partitions)
+    lists = replica_lists(partitions)
     with (
         tempfile.TemporaryDirectory(prefix="bench-") as directory,
         ZooKeeper(Path(directory, "zookeeper"), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
@@ -157,7 +157,7 @@ def measure(partitions: int, shape: Shape, shown: Console) -> list[Figure]:
         build(client, partitions, shown, lists.__getitem__, brokers=0)
         complete(client)
         client.delete("/controller")
-        figures = list(Beside(Path(directory), zookeeper, lists, shape.brokers).figures(client))
+        figures = list(Beside(Path(directory), zookeeper, lists, BROKERS).figures(client))
         client.stop()
         return figures
 
@@ -167,16 +167,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    add_options(parser)
     asked = parser.parse_args()
-    shape = shape_of(asked)
     make_class_archive()  # an installation has the archive, too
-    figures = measure(asked.partitions, shape, Console(stderr=True))
+    figures = measure(asked.partitions, Console(stderr=True))
     if asked.json:
         print(json.dumps({figure.name: figure.value for figure in figures}, indent=2))
     else:
         where = f"{machine()}, load average {os.getloadavg()[0]:.1f}"
-        Console().print(listed(f"Beside a real controller, {asked.partitions:,} partitions, {shape}; {where}", figures))
+        Console().print(listed(f"Beside a real controller, {asked.partitions:,} partitions; {where}", figures))
 
 
 if __name__ == "__main__":

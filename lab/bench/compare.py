@@ -14,7 +14,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -25,14 +25,7 @@ from rich.table import Table
 from lab.bench.figures import machine
 
 ROOT: Final = Path(__file__).parents[2]
-# A benchmark whose cost depends on the placement runs once for each of these options, unless other options are given.
-PLACEMENTS: Final[Mapping[str, Sequence[Sequence[str]]]] = {
-    "core": (("--placement", "random"), ("--placement", "kafka"), ("--placement", "blocks", "--brokers", "30")),
-    "questions": ((),),
-    "streaming": ((),),
-    "beside_controller": ((),),
-}
-BENCHMARKS: Final = (*PLACEMENTS, "page")
+BENCHMARKS: Final = ("core", "questions", "streaming", "beside_controller", "page")
 ROUNDS: Final = 3
 
 Figures = dict[str, float]
@@ -131,14 +124,6 @@ def table(benchmark: str, base: str, rounds: list[tuple[Figures, Figures]]) -> T
     return shown
 
 
-def planned(benchmarks: Iterable[str], asked: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
-    """Yield the benchmarks with their options. The page has no placement."""
-    for benchmark in benchmarks:
-        placements = PLACEMENTS.get(benchmark)
-        for options in [asked] if asked and placements else placements or [()]:
-            yield benchmark, options
-
-
 def keep(file: Path, benchmark: str, base: str, options: Sequence[str], rounds: list[tuple[Figures, Figures]]) -> None:
     """Add the rounds to a file, with the machine and the two checkouts."""
     kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
@@ -171,8 +156,8 @@ def main() -> None:
     base = checked_out(asked.base)
     screen = Console(width=140)
     screen.print(machine())
-    for benchmark, options in planned(asked.benchmark, of_benchmarks):
-        options = ["--partitions", asked.partitions, *options]
+    options = ["--partitions", asked.partitions, *of_benchmarks]
+    for benchmark in asked.benchmark:
         if unknown := understood(benchmark, base, options)[1]:
             screen.print(
                 f"{benchmark} of {asked.base} has no {', '.join(unknown)}, so the two may measure other things"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 
 from rich.console import Console
@@ -71,15 +70,6 @@ def latencies(name: str, seconds: Sequence[float], goals: tuple[str, str] = ("",
     ordered = sorted(seconds)
     yield Figure(f"{name}, p50", "s", median(ordered), goals[0])
     yield Figure(f"{name}, p99", "s", ordered[int(0.99 * (len(ordered) - 1))], goals[1])
-
-
-def keep_ratios(file: Path, commit: str, partitions: int, ratios: Mapping[str, tuple[float, str]]) -> None:
-    """Add ratios with their goals to a file, from which docs/ratios.py draws the history."""
-    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    measured = {name: [round(value, 3), goal] for name, (value, goal) in ratios.items()}
-    run = {"commit": commit, "partitions": partitions, "machine": machine()}
-    kept.append({**run, "load_average": round(os.getloadavg()[0], 1), "ratios": measured})
-    file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 
 
 def machine() -> str:

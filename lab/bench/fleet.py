@@ -7,13 +7,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from lab.bench.core import Lines
 from lab.bench.figures import Figure, latencies
 from lab.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, SINGLE_CHANGES, WARM_UP, Job, ticks
-from lab.bench.placement import Shape
 
 
 class Fleet:
@@ -22,10 +20,9 @@ class Fleet:
     The last cluster is healthy and changes, the first can be sick.
     """
 
-    def __init__(self, clusters: int, partitions: int, shape: Shape) -> None:
+    def __init__(self, clusters: int, partitions: int) -> None:
         self.clusters, self.partitions = clusters, partitions
-        self._shape = shape
-        self._lines = [Lines(partitions, replace(shape, seed=number)) for number in range(clusters)]
+        self._lines = [Lines(partitions, number) for number in range(clusters)]
         self.sick, self.healthy = self._lines[0], self._lines[-1]
         self._changes = [lines.endless_changes() for lines in self._lines]
 
@@ -85,10 +82,10 @@ def fleet_of(text: str) -> tuple[int, int]:
 
 
 def fleet_figures(
-    clusters: int, partitions: int, shape: Shape, options: Sequence[str], say: Callable[[str], None]
+    clusters: int, partitions: int, options: Sequence[str], say: Callable[[str], None]
 ) -> Iterator[Figure]:
     """Yield all scenarios for one fleet."""
-    fleet = Fleet(clusters, partitions, shape)
+    fleet = Fleet(clusters, partitions)
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         job = Job(Path(directory), ["--shuffle-partitions", str(os.cpu_count()), *options])
         for read in fleet.complete_reads():

@@ -35,7 +35,7 @@ from cli.running import ExitCode
 from controller.contract.records import Record, RecordKind, decode_record
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
-from lab.bench.placement import PARTITIONS_A_TOPIC, Replicas
+from lab.bench.core import PARTITIONS_A_TOPIC, Replicas
 from tests.relay import Relay
 from tests.waiting import eventually
 from transport.journal import end_offset, read_journal

@@ -24,8 +24,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 from rich.console import Console
 
-from lab.bench.exporter import BROKERS, DEADLINE_SECONDS, Exporter, Outputs, exporter
 from lab.bench.figures import Figure, by_size
+from lab.bench.serve import BROKERS, DEADLINE_SECONDS, Outputs, Serve, serving
 from tests.programs import program
 from tests.waiting import eventually
 
@@ -107,7 +107,7 @@ def paints(browser: Browser, address: str, case: str) -> Iterator[Figure]:
         yield Figure(f"{name}, slowest of {PAINTS}", "ms", max(found))
 
 
-def update_milliseconds(running: Exporter, outputs: Outputs, clients: int) -> tuple[float, int]:
+def update_milliseconds(running: Serve, outputs: Outputs, clients: int) -> tuple[float, int]:
     """Return the server's processor time of an update with so many clients, and the size of their page."""
     with viewers(running.address, clients) as every:
         eventually(lambda: all(viewer.pages for viewer in every), within_seconds=DEADLINE_SECONDS)
@@ -126,7 +126,7 @@ def _have_newer(every: Sequence[Viewer], seen: Sequence[int]) -> bool:
     return all(viewer.pages > before for viewer, before in zip(every, seen, strict=True))
 
 
-def updates(running: Exporter, outputs: Outputs, case: str) -> Iterator[Figure]:
+def updates(running: Serve, outputs: Outputs, case: str) -> Iterator[Figure]:
     """Yield the cost of an update without clients and with many."""
     alone, _ = update_milliseconds(running, outputs, 0)
     with_clients, size = update_milliseconds(running, outputs, CLIENTS)
@@ -140,7 +140,7 @@ def figures(outputs: Outputs) -> Iterator[Figure]:
     """Yield all scenarios."""
     brokers = [*map(outputs.broker, range(outputs.brokers)), outputs.controller()]
     topics = outputs.write([*brokers, *map(outputs.partition, range(outputs.partitions))])
-    with exporter(outputs.directory) as running, sync_playwright() as playwright:
+    with serving(outputs.directory) as running, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
         running.wait_for(topics)
         for case in CASES:

@@ -27,11 +27,9 @@ from rich.table import Table
 
 from cli.embedded.kafka import kafka_class_path
 from cli.embedded.zookeeper import ZooKeeper
-from lab.bench.compare import commit_of
-from lab.bench.exporter import BOMB, BROKERS, LIVE_PAGES, Exporter, Outputs, exporter
-from lab.bench.figures import keep_ratios
+from lab.bench.core import BROKERS, replica_lists
 from lab.bench.ingest import build, connected, kazoo_reads, states
-from lab.bench.placement import Shape, add_options, shape_of
+from lab.bench.serve import Outputs, Serve, serving
 from streaming.java.installation import find_java
 from tests.older_releases import KAFKA_BROKERS, older_jars
 
@@ -40,6 +38,8 @@ OTHER_QUESTIONS_SECONDS = 3.0
 PAGE_SECONDS = 0.1
 WHATIF_PAGE_SECONDS = 3.0
 OFFLINE = 100  # partitions without a leader
+BOMB = 100_000  # partitions that a page shows offline, each with an alert of its own
+PAGE = "/clusters/bench"
 RUNS = 3
 TOOL = "kafka-topics.sh --describe --unavailable-partitions"
 KAZOO = "kazoo's pipelined reads of every topic and state"
@@ -125,15 +125,15 @@ def _children_cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measure(zookeeper: ZooKeeper, partitions: int, shape: Shape, shown: Console) -> list[Measured]:
+def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> list[Measured]:
     """Measure each question, and Kafka's own tool, one after the other on the same cluster."""
     client = connected(zookeeper)
     try:
-        lists = shape.replica_lists(partitions)
-        shown.print(f"{shape}: {len(set(lists)):,} distinct replica lists")
-        build(client, partitions, shown, lists.__getitem__, shape.brokers)
+        lists = replica_lists(partitions)
+        shown.print(f"{len(set(lists)):,} distinct replica lists")
+        build(client, partitions, shown, lists.__getitem__, BROKERS)
         complete(client)
-        take_offline(client, partitions, gone=shape.brokers)
+        take_offline(client, partitions, gone=BROKERS)
         where = ["--zookeeper", zookeeper.connect_string]
         goals = dict.fromkeys(QUESTIONS, OTHER_QUESTIONS_SECONDS) | QUESTION_SECONDS
         found = [
@@ -164,27 +164,27 @@ def decode_seconds(contents: Sequence[bytes]) -> float:
 def pages(directory: Path, partitions: int) -> Iterator[Measured]:
     """Yield pages of a cluster of this size, until the whole answer has arrived in one piece."""
     outputs = Outputs(directory, partitions)
-    brokers = [*map(outputs.broker, range(BROKERS)), outputs.controller()]
+    brokers = [*map(outputs.broker, range(outputs.brokers)), outputs.controller()]
     topics = outputs.write([*brokers, *map(outputs.partition, range(partitions))])
-    with exporter(directory) as running:
+    with serving(directory) as running:
         running.wait_for(topics)
-        consequences = f"{LIVE_PAGES[1]}/consequences?broker=3"
+        consequences = f"{PAGE}/consequences?broker=3"
         yield _page(running, "page of a what-if, the first", consequences, WHATIF_PAGE_SECONDS, runs=1)
         yield _page(running, "page of a what-if, on the same cluster", consequences, WHATIF_PAGE_SECONDS)
-        yield _page(running, "page of a cluster", LIVE_PAGES[1], PAGE_SECONDS)
+        yield _page(running, "page of a cluster", PAGE, PAGE_SECONDS)
         offline = min(BOMB, partitions)
         running.wait_for(outputs.write(row for at in range(offline) for row in outputs.offline(at)))
-        yield _page(running, f"page of a cluster, {offline:,} partitions offline", LIVE_PAGES[1], PAGE_SECONDS)
+        yield _page(running, f"page of a cluster, {offline:,} partitions offline", PAGE, PAGE_SECONDS)
 
 
-def _page(running: Exporter, shown: str, path: str, goal_seconds: float, runs: int = RUNS) -> Measured:
+def _page(running: Serve, shown: str, path: str, goal_seconds: float, runs: int = RUNS) -> Measured:
     lines = len(running.get(path).splitlines()) if runs > 1 else 0
-    return Measured(shown, min(running.scrape(path, times=runs).seconds), lines, None, goal_seconds)
+    return Measured(shown, min(running.seconds_of(path, runs)), lines, None, goal_seconds)
 
 
-def table(measured: list[Measured], partitions: int, shape: Shape) -> Table:
+def table(measured: list[Measured], partitions: int) -> Table:
     """Return the times as columns."""
-    title = f"Questions about {partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper ({shape})"
+    title = f"Questions about {partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper"
     shown = Table(title=title, title_justify="left")
     for heading in ("command", "seconds", "CPU seconds", "lines", "goal", "quicker than Kafka's tool"):
         shown.add_column(heading, justify="left" if heading == "command" else "right")
@@ -217,10 +217,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument("--ratios", type=Path, metavar="FILE", help="also add the ratios to this file")
-    add_options(parser)
     asked = parser.parse_args()
-    shape = shape_of(asked)
     shown = Console(stderr=True)
     with (
         tempfile.TemporaryDirectory() as directory,
@@ -228,16 +225,12 @@ def main() -> None:
     ):
         outputs = Path(directory) / "outputs"
         outputs.mkdir()
-        measured = [*measure(zookeeper, asked.partitions, shape, shown), *pages(outputs, asked.partitions)]
-    if asked.ratios:
-        goals = f"at least {TIMES_QUICKER}", ""
-        kept = dict(zip(ratios(measured), zip(ratios(measured).values(), goals, strict=True), strict=True))
-        keep_ratios(asked.ratios, commit_of("HEAD"), asked.partitions, kept)
+        measured = [*measure(zookeeper, asked.partitions, shown), *pages(outputs, asked.partitions)]
     if asked.json:
         named: dict[str, object] = {row.command: [round(row.seconds, 3), row.cpu_seconds] for row in measured}
         print(json.dumps({**named, **ratios(measured)}, indent=2))
     else:
-        Console().print(table(measured, asked.partitions, shape))
+        Console().print(table(measured, asked.partitions))
 
 
 if __name__ == "__main__":

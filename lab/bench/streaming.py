@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shlex
 import sys
 import tempfile
 import threading
@@ -30,12 +29,10 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import step, steps
 from lab.bench import floor
-from lab.bench.compare import commit_of
 from lab.bench.core import Lines
-from lab.bench.figures import Figure, by_size, keep_ratios, latencies, machine
+from lab.bench.figures import Figure, by_size, latencies
 from lab.bench.fleet import fleet_figures, fleet_of
 from lab.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, KONTRAST, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
-from lab.bench.placement import Shape, add_options, shape_of
 from streaming.spark_class_archive import make as make_class_archive
 from tests.processes import command_line_of, descendants, program_of
 from transport.journal import end_offset
@@ -88,19 +85,19 @@ def under_load(job: Job, changes: Iterator[bytes]) -> list[float]:
     return took
 
 
-def rows_of_death(partitions: int, shape: Shape) -> tuple[Row, ...]:
+def rows_of_death(partitions: int) -> tuple[Row, ...]:
     """Return the replica's rows for the broker's death, outside Spark."""
-    lines = Lines(partitions, shape)
+    lines = Lines(partitions)
     context = steps(new_context("bench"), [decode_record(line) for line in lines.snapshot()]).context
     (death,) = lines.death()
     return step(context, decode_record(death)).effects
 
 
-def figures(partitions: int, shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+def figures(partitions: int, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
     """Yield all scenarios for one size of cluster."""
     with ProcessPoolExecutor(1, get_context("spawn")) as other:  # so that its memory is free for the job
-        expected = other.submit(rows_of_death, partitions, shape).result()
-    lines = Lines(partitions, shape)
+        expected = other.submit(rows_of_death, partitions).result()
+    lines = Lines(partitions)
     yield Figure("distinct replica lists", "", lines.distinct_replica_lists)
     with tempfile.TemporaryDirectory(prefix="bench-") as directory:
         job = Job(Path(directory), options)
@@ -198,10 +195,10 @@ def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[F
     yield Figure("the writes that confirm it, all out", "s", time.perf_counter() - began)
 
 
-def forcing_figures(shape: Shape, options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
+def forcing_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
     """Yield single changes of two jobs in turn, of which one does not force its checkpoint to disk."""
     programs = {"forced": KONTRAST, "not forced": WITHOUT_FORCING}
-    clusters = {name: Lines(FORCING_PARTITIONS, shape) for name in programs}
+    clusters = {name: Lines(FORCING_PARTITIONS) for name in programs}
     took: dict[str, list[float]] = {name: [] for name in programs}
     with tempfile.TemporaryDirectory(prefix="bench-") as directory, ExitStack() as running:
         jobs = {name: Job(Path(directory) / name, options, program) for name, program in programs.items()}
@@ -226,20 +223,6 @@ def show(of: str, sizes: Sequence[int | str], columns: Sequence[Sequence[Figure]
     Console(width=140).print(by_size(title, sizes, columns))
 
 
-def keep(file: Path, size: str, shape: Shape, column: Sequence[Figure]) -> None:
-    """Put the figures of one size into a file, in place of earlier ones."""
-    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-    kept[size] = {
-        "command": shlex.join(["make", "bench-streaming", f"BENCH_ARGS={shlex.join(sys.argv[1:])}"]),
-        "commit": commit_of("HEAD"),
-        "machine": machine(),
-        "load_average": round(os.getloadavg()[0], 1),
-        "shape": str(shape),
-        "figures": {figure.name: figure.value for figure in column},
-    }
-    file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-
-
 def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -257,51 +240,33 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--forcing", action="store_true", help="only what forcing the checkpoint to disk costs")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="also put each size into this file, from which docs/scale.py draws"
-    )
-    parser.add_argument("--ratios", type=Path, metavar="FILE", help="also add each cluster's ratios to this file")
-    add_options(parser)
     return parser.parse_args()
 
 
 def main() -> None:
     """Measure, and print a table or JSON."""
     asked = options()
-    shape = shape_of(asked)
     make_class_archive()  # an installation has the archive, too
     screen = Console(stderr=True)
-
-    def measured(size: str, found: Iterator[Figure]) -> list[Figure]:
-        column = list(found)
-        if asked.out:
-            keep(asked.out, size, shape, column)
-        if asked.ratios and size.isdecimal():
-            ratios = {figure.name: (figure.value, figure.goal) for figure in column if figure.unit == TIMES}
-            keep_ratios(asked.ratios, commit_of("HEAD"), int(size), ratios)
-        return column
 
     def saying(size: str) -> Callable[[str], None]:
         return lambda word: screen.print(f"{size}: {word}")
 
     if asked.forcing:
-        forcing = list(forcing_figures(shape, asked.option, saying("forcing")))
+        forcing = list(forcing_figures(asked.option, saying("forcing")))
         show("two at a time; by partitions", [FORCING_PARTITIONS], [forcing])
         return
-    clusters = {
-        str(size): measured(str(size), figures(size, shape, asked.option, saying(f"{size:,}")))
-        for size in asked.partitions
-    }
+    clusters = {str(size): list(figures(size, asked.option, saying(f"{size:,}"))) for size in asked.partitions}
     fleets = {}
     for count, partitions in asked.fleet:
         name = f"{count}x{partitions}"
-        fleets[name] = measured(name, fleet_figures(count, partitions, shape, asked.option, saying(name)))
+        fleets[name] = list(fleet_figures(count, partitions, asked.option, saying(name)))
     if asked.json:
         columns = {**clusters, **fleets}.items()
         print(json.dumps({size: {figure.name: figure.value for figure in found} for size, found in columns}, indent=2))
         return
     if clusters:
-        show(f"one cluster, {shape}; by partitions", asked.partitions, list(clusters.values()))
+        show("one cluster; by partitions", asked.partitions, list(clusters.values()))
     if fleets:
         show("many clusters; clusters x partitions", list(fleets), list(fleets.values()))
 

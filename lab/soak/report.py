@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lab.soak.measurements import Sample
 from lab.soak.verdict import Judged
-from tests.svg import SERIES, Area, Drawing
+from lab.svg import SERIES, Area, Drawing
 
 _PANEL = Area(0, 0, 560, 200)
 _MARGIN_LEFT, _MARGIN_TOP, _MARGIN_BOTTOM, _MARGIN_RIGHT = 70, 34, 24, 16

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from cli.capacity import Capacity
 from cli.main import main
 
-# Megabytes by `make bench-capacity`: partitions, watch, serve.
+# Megabytes of `kontrast up`: partitions, watch, serve.
 MEASURED = [(2_000, 24, 56), (20_000, 33, 85), (200_000, 161, 366)]
 GROWTH = json.loads((Path(__file__).parents[2] / "docs" / "scale.json").read_text(encoding="utf-8"))
 
@@ -50,8 +50,8 @@ def test_the_memory_of_watch_in_a_container_is_what_was_measured_or_more(cluster
     assert watch <= size.memory_mb["watch"] <= 1.3 * watch
 
 
-# Megabytes by `make bench-standing`, with a master, and by `make bench-fleet` with an image, without: clusters,
-# partitions, executors, and the driver, executors and daemons together.
+# Megabytes on a standing Spark cluster with a master, and by `make bench-fleet` with an image, without:
+# clusters, partitions, executors, and the driver, executors and daemons together.
 SPARK_CLUSTERS = [
     (200, 400_000, 1, 2, 2_768),
     (200, 400_000, 2, 3, 3_830),

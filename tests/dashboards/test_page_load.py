@@ -15,7 +15,7 @@ from dashboards.page import newest_pages, routes
 from dashboards.page.interface import API
 from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.serving import pool
-from lab.bench.exporter import BROKERS, TIMELINE, Outputs, exporter
+from lab.bench.serve import BROKERS, Outputs, serving
 from questions.known_clusters import KnownCluster
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
 from tests.waiting import eventually
@@ -23,6 +23,7 @@ from transport.address import JournalAddress
 
 PARTITIONS = 20_000
 BOUND_SECONDS = 2.0  # on a loaded machine, because an idle one needs a tenth
+TIMELINE = "/clusters/bench/timeline?window=604800"
 WHAT_IF = "/clusters/bench/consequences?broker=2"
 
 
@@ -34,7 +35,7 @@ def loaded(tmp_path_factory):
     outputs = Outputs(directory, PARTITIONS)
     outputs.write([*map(outputs.broker, range(BROKERS)), outputs.controller()])
     topics = outputs.write(map(outputs.partition, range(PARTITIONS)))
-    with exporter(directory, "--partitions-page") as running:
+    with serving(directory, "--partitions-page") as running:
         running.wait_for(topics)
         running.wait_for(outputs.write(outputs.partition(at, leader_epoch=5) for at in range(3_000)))
         eventually(lambda: len(running.get("/metrics/partitions", Accept_Encoding="gzip")) > 100_000)

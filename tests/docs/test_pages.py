@@ -17,13 +17,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RECORDINGS = ROOT / "tests" / "conformance" / "recordings" / "README.md"
 PAGES = [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *sorted(DOCS.rglob("*.md"))]
-# Pages of results, which name files of their time.
-HISTORY = {DOCS / "decisions" / "what-was-tried.md"}
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-current_page = pytest.mark.parametrize(
-    "page", [page for page in PAGES if page not in HISTORY], ids=lambda page: str(page.relative_to(ROOT))
-)
 
 
 @pytest.mark.parametrize("page", [*PAGES, RECORDINGS], ids=lambda page: str(page.relative_to(ROOT)))
@@ -60,7 +55,7 @@ def test_a_page_that_code_names_exists():
     assert {name for name in named if not (ROOT / name).exists()} == set()
 
 
-@current_page
+@every_page
 def test_every_command_of_kontrast_exists_with_its_flags(page):
     for line in _code(page):
         for command_line in re.findall(r"(?:^|bin/|\$ )kontrast ([a-z][^|&>#\\]*)", line):
@@ -77,7 +72,7 @@ def test_every_command_of_kontrast_exists_with_its_flags(page):
             assert given <= flags | {"--help"}, command_line
 
 
-@current_page
+@every_page
 def test_every_metric_is_exported(page):
     exported = re.findall(
         r"^\| `(kontrast_\w+)`", (DOCS / "reference" / "metrics.md").read_text(encoding="utf-8"), re.MULTILINE
@@ -96,7 +91,7 @@ def test_a_shell_command_can_be_copied(page):
 def test_every_target_of_make_that_a_page_names_is_there():
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
     named = {target for page in PAGES for target in re.findall(r"`make ([a-z-]+)", page.read_text(encoding="utf-8"))}
-    assert {"test", "bench-exporter", "soak", "prose", "docs-site"} <= named
+    assert {"test", "bench-page", "soak", "prose", "docs-site"} <= named
     assert named <= targets
 
 

@@ -9,9 +9,6 @@ from typing import NamedTuple
 COLORS = {
     "green": "#4a9f5d",
     "orange": "#e58e26",
-    "red": "#d1434b",
-    "blue": "#4a7fd0",
-    "purple": "#8b5fc7",
     "text": "#2b2f36",
     "faint": "#7b828e",
     "line": "#dfe2e7",

@@ -1,0 +1,173 @@
+"""A `kontrast serve` of its own over the outputs of a made-up cluster, seen over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
+from controller.contract.ids import BrokerId, ControllerEpoch, PartitionId
+from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
+from controller.contract.outputs import encode_row
+from controller.contract.row import Row
+from tests.rows import NO_COUNTS
+from tests.waiting import eventually
+from transport.journal import JournalWriter
+
+BROKERS = 30
+PARTITIONS_A_TOPIC = 100
+ROWS_A_BATCH = 10_000
+DEADLINE_SECONDS = 600
+until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.05)
+
+
+class Outputs:
+    """A made-up cluster's outputs, as the job would write them."""
+
+    def __init__(self, directory: Path, partitions: int, topics: int | None = None, brokers: int = BROKERS) -> None:
+        self.directory = directory
+        self.partitions = partitions
+        self.brokers = brokers
+        self._partitions_a_topic = PARTITIONS_A_TOPIC if topics is None else -(-partitions // topics)
+        self._seq = count(1)
+        self._topics = 0
+
+    def place(self) -> dict[str, Any]:
+        seq = next(self._seq)
+        return {"cluster": "bench", "generation": 1, "seq": seq, "ordinal": 0, "zxid": seq,
+                "time_ms": int(time.time() * 1000)}  # fmt: skip
+
+    def partition(self, at: int, **fields: Any) -> PartitionRow:
+        hosts = tuple((at + place) % self.brokers for place in range(3))
+        well: dict[str, Any] = {
+            "state": "OnlinePartition",
+            "leader": hosts[0],
+            "leader_epoch": 3,
+            "isr": hosts,
+            "replicas": hosts,
+        }
+        topic_number, number = divmod(at, self._partitions_a_topic)
+        topic = f"topic-{topic_number:05}"
+        return PartitionRow(**self.place(), topic=topic, partition=PartitionId(number), **{**well, **fields})
+
+    def broker(self, broker: int) -> BrokerRow:
+        well: dict[str, Any] = {"broker": broker, "registered": True, "epoch": 1, "since_ms": 1}
+        endpoints = (f"PLAINTEXT://b{broker}:9092",)
+        return BrokerRow(**self.place(), **well, endpoints=endpoints)
+
+    def controller(self) -> ControllerRow:
+        return ControllerRow(**self.place(), broker=BrokerId(1), epoch=ControllerEpoch(1), since_ms=1)
+
+    def gauges(self) -> GaugesRow:
+        """Return gauges that count one topic more each time, so that a reader can identify them."""
+        self._topics += 1
+        shares = dict.fromkeys(map(BrokerId, range(self.brokers)), self.partitions // self.brokers)
+        states: dict[str, Any] = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
+        return GaugesRow(
+            **self.place(), **NO_COUNTS, **states, ready=True, session="connected",
+            watch_mode="persistent", controller=BrokerId(1), controller_epoch=ControllerEpoch(1), controller_changes=1,
+            active_brokers=self.brokers, topics=self._topics, partitions=self.partitions,
+            leaders_by_broker=shares, replicas_by_broker=shares,
+            records={}, elections={}, isr_changes={}, divergences={},
+        )  # fmt: skip
+
+    def offline(self, at: int) -> Iterable[Row]:
+        trouble: dict[str, Any] = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
+        row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: broker 1 crashed")
+        yield row
+        yield AlertRow(
+            **self.place(), id=f"PartitionsOffline/{at}", alert="PartitionsOffline", state="open",
+            severity=Severity.PAGE, subject=f"partition {row.topic}-{row.partition}", group="brokers 1 away",
+            since_ms=at, cause="no live in-sync replica: broker 1 crashed",
+        )  # fmt: skip
+
+    def write(self, rows: Iterable[Row]) -> int:
+        """Append the rows, then a heartbeat. Return its number of topics."""
+        by_output: dict[str, list[bytes]] = {}
+        for row in rows:
+            by_output.setdefault(row.output, []).append(encode_row(row))
+        gauges = self.gauges()
+        for output, lines in {**by_output, gauges.output: [encode_row(gauges)]}.items():
+            with JournalWriter(self.directory / output, batches=True) as journal:
+                for at in range(0, len(lines), ROWS_A_BATCH):
+                    journal.append_batch(journal.last_batch_id + 1, lines[at : at + ROWS_A_BATCH])
+        return gauges.topics
+
+
+class Serve:
+    """A separate `kontrast serve` with a client."""
+
+    def __init__(self, directory: Path, *flags: str) -> None:
+        self._log = directory.parent / f"serve-{len(flags)}.log"
+        command = [sys.executable, "-m", "cli", "serve", "--from", f"journal:{directory}", "--listen", "127.0.0.1:0"]
+        with self._log.open("wb") as log:
+            self._process = subprocess.Popen([*command, *flags], stderr=log, cwd=Path(__file__).parents[2])
+        found = until(lambda: re.search(r"metrics: http://([^/]+)/metrics", self._log.read_text()))
+        assert found is not None
+        self.address = f"http://{found[1]}"
+        self._connection = http.client.HTTPConnection(found[1], timeout=DEADLINE_SECONDS)
+
+    def get(self, path: str, **headers: str) -> bytes:
+        """Return the answer's body as it came over the wire."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        try:
+            self._connection.request("GET", path, headers=named)
+            answer = self._connection.getresponse()
+        except http.client.RemoteDisconnected:  # the server closes a connection after some seconds without a request
+            self._connection.close()
+            self._connection.request("GET", path, headers=named)
+            answer = self._connection.getresponse()
+        body = answer.read()
+        assert answer.status == 200, (path, answer.status, body)
+        return body
+
+    def seconds_of(self, path: str, times: int) -> list[float]:
+        """Ask again and again. Return the time until the last byte of each answer."""
+        seconds = []
+        for _ in range(times):
+            started = time.perf_counter()
+            self.get(path)
+            seconds.append(time.perf_counter() - started)
+        return seconds
+
+    def value(self, sample: str) -> float | None:
+        """Return the sample's value on /metrics, or None before it exists."""
+        found = re.search(rf"^{re.escape(sample)} (\S+)$", self.get("/metrics").decode(), re.MULTILINE)
+        return float(found[1]) if found else None
+
+    def wait_for(self, topics: int) -> None:
+        """Return when it has read the heartbeat that counts so many topics."""
+        until(lambda: self.value('kontrast_topics{kafka_cluster="bench"}') == topics)
+
+    def memory_bytes(self) -> float:
+        status = Path(f"/proc/{self._process.pid}/status").read_text()
+        (kilobytes,) = re.findall(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
+        return 1024 * int(kilobytes)
+
+    def cpu_seconds(self) -> float:
+        fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def end(self) -> None:
+        self._process.terminate()
+        self._process.wait(60)
+
+
+@contextmanager
+def serving(directory: Path, *flags: str) -> Iterator[Serve]:
+    running = Serve(directory, *flags)
+    try:
+        yield running
+    finally:
+        running.end()
