@@ -144,8 +144,8 @@ generated: install-dev ## Whether pages, boards and rules are what the code make
 prose: install-dev ## Count the marks of hard prose, and print the worst sentences above a limit (PROSE_ARGS='--worst 30')
 	@.venv/bin/python -m tests.prose $(PROSE_ARGS)
 
-audit: install-dev ## Whether a pin was yanked or is vulnerable, by pip's index (AUDIT_ARGS=--write-days: docs/reference/pins.md)
-	.venv/bin/python docs/audit.py $(AUDIT_ARGS)
+audit: install-dev ## Whether a pin was yanked or is vulnerable, by pip's index
+	.venv/bin/python docs/audit.py
 
 format: install-dev ## Write the format, mend what can be mended
 	.venv/bin/ruff check --fix .
@@ -174,7 +174,6 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/migration_checks.py > docs/reference/migration-checks.md
 	.venv/bin/python docs/schemas.py
 	.venv/bin/python docs/openapi.py
-	.venv/bin/python docs/pins.py
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
 	.venv/bin/python docs/receivers.py > docs/reference/receivers.md
 	.venv/bin/python docs/postmortem.py

@@ -2,24 +2,22 @@
 
 A pinned file that was yanked or withdrawn, or that has a known vulnerability, is a failure. The index is the one of
 pip's configuration. If it cannot be reached, or does not publish a fact, the audit prints that, but does not fail.
-`--write-days` renews the days in `pins.md`.
 """
 
 from __future__ import annotations
 
-import argparse
 import ast
-import datetime
+import re
 import ssl
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version as installed_version
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
-import pins
 from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
@@ -31,7 +29,19 @@ _MOST_FAILURES = 3  # after so many failures the index counts as out of reach
 _SIMPLE_JSON = "application/vnd.pypi.simple.v1+json"
 _OLDEST_PYTHON = "3.10"
 _TOOLS = ("pip", "setuptools")
+_REQUIREMENTS = Path(__file__).parents[1] / "requirements"
+_PIN = re.compile(
+    r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)[^\n]*(?P<hashes>(?:\n +--hash=[^\n]+)*)", re.MULTILINE
+)
+_HASH = re.compile(r"--hash=sha256:([0-9a-f]{64})")
 _MEND = "give pyproject.toml or requirements/tools.in another bound, then `make lock`"
+
+
+class Pin(NamedTuple):
+    """A package at one version."""
+
+    name: str
+    version: str
 
 
 class NotOfferedError(Exception):
@@ -65,11 +75,11 @@ class Index:
             proxy=settings.get("proxy"),
         )
 
-    def answer(self, pin: pins.Pin) -> Answer:
+    def answer(self, pin: Pin) -> Answer:
         """Return the index's answer about a pin."""
         return Answer(self._files(pin), self._vulnerabilities(pin))
 
-    def _files(self, pin: pins.Pin) -> Sequence[Mapping[str, Any]] | None:
+    def _files(self, pin: Pin) -> Sequence[Mapping[str, Any]] | None:
         try:
             return list(self._get(f"{self._pages}/{pin.name}/").get("files", []))
         except UnknownError:  # a removed project also has no page, perhaps because it was malicious
@@ -77,7 +87,7 @@ class Index:
         except NotOfferedError:
             return None
 
-    def _vulnerabilities(self, pin: pins.Pin) -> Sequence[Mapping[str, Any]] | None:
+    def _vulnerabilities(self, pin: Pin) -> Sequence[Mapping[str, Any]] | None:
         try:
             said = self._get(f"{self._pages.removesuffix('/simple')}/pypi/{pin.name}/{pin.version}/json")
         except NotOfferedError:
@@ -115,7 +125,17 @@ def _pip_settings() -> dict[str, str]:
     return settings
 
 
-def problems(pin: pins.Pin, pinned: frozenset[str], answer: Answer) -> list[str]:
+def hashes() -> dict[Pin, frozenset[str]]:
+    """Return the SHA-256 digests of the files that each pin may be installed from."""
+    found: dict[Pin, frozenset[str]] = {}
+    for file in sorted(_REQUIREMENTS.glob("*.txt")):
+        for match in _PIN.finditer(file.read_text(encoding="utf-8")):
+            pin = Pin(match["name"], match["version"])
+            found[pin] = found.get(pin, frozenset()) | set(_HASH.findall(match["hashes"]))
+    return found
+
+
+def problems(pin: Pin, pinned: frozenset[str], answer: Answer) -> list[str]:
     """Return the faults of a pin according to the index."""
     found = []
     name = "==".join(pin)
@@ -132,7 +152,7 @@ def problems(pin: pins.Pin, pinned: frozenset[str], answer: Answer) -> list[str]
     return found
 
 
-def outdated(pin: pins.Pin, answer: Answer) -> str | None:
+def outdated(pin: Pin, answer: Answer) -> str | None:
     """Return the reason why a tool of the environment is not current, None if it is."""
     newest = max(filter(None, map(_release, answer.files or ())), default=Version(pin.version))
     if newest > Version(pin.version):
@@ -152,34 +172,17 @@ def _release(file: Mapping[str, Any]) -> Version | None:
     return version if suits and not version.is_prerelease and not file.get("yanked") else None
 
 
-def renewed(answers: Mapping[pins.Pin, Answer]) -> dict[pins.Pin, pins.Audited]:
-    """Return the days of each pin's audit, with today for every fact that the index gave."""
-    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-    listed = pins.listed()
-    return {
-        pin: pins.Audited(
-            *(day if said is None else today for day, said in zip(listed.get(pin, pins.Audited()), answer, strict=True))
-        )
-        for pin, answer in answers.items()
-    }
-
-
 def main() -> int:
     """Print faults, and how many pins were audited. Return 1 if a pin has a fault."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--write-days", action="store_true", help="renew the days in docs/reference/pins.md")
-    given = arguments.parse_args()
-    hashes, index = pins.hashes(), Index()
+    pinned, index = hashes(), Index()
     with ThreadPoolExecutor(_AT_ONCE) as together:
-        answers = dict(zip(hashes, together.map(index.answer, hashes), strict=True))
+        answers = dict(zip(pinned, together.map(index.answer, pinned), strict=True))
     if not any(answer.files for answer in answers.values()):
         _say("pip's index cannot be reached or has no JSON (PEP 691): NO pin was audited")
         return 0
-    wrong = [problem for pin, answer in answers.items() for problem in problems(pin, hashes[pin], answer)]
+    wrong = [problem for pin, answer in answers.items() for problem in problems(pin, pinned[pin], answer)]
     for line in (*wrong, *_unsaid(answers), *_old_tools(answers)):
         _say(line)
-    if not wrong and given.write_days:
-        pins.PAGE.write_text(pins.page(renewed(answers)), encoding="utf-8")
     return 1 if wrong else 0
 
 
@@ -187,7 +190,7 @@ def _say(line: str) -> None:
     sys.stdout.write(f"audit: {line}\n")
 
 
-def _unsaid(answers: Mapping[pins.Pin, Answer]) -> Iterable[str]:
+def _unsaid(answers: Mapping[Pin, Answer]) -> Iterable[str]:
     without_files = [pin.name for pin, answer in answers.items() if answer.files is None]
     without_vulnerabilities = [pin.name for pin, answer in answers.items() if answer.vulnerabilities is None]
     yield f"{len(answers) - len(without_files)} of {len(answers)} pins were looked up in the index"
@@ -199,7 +202,7 @@ def _unsaid(answers: Mapping[pins.Pin, Answer]) -> Iterable[str]:
         yield f"vulnerabilities of {', '.join(without_vulnerabilities)} were not looked up: the index has none of them"
 
 
-def _old_tools(answers: Mapping[pins.Pin, Answer]) -> Iterable[str]:
+def _old_tools(answers: Mapping[Pin, Answer]) -> Iterable[str]:
     for pin, answer in answers.items():
         if pin.name in _TOOLS and (why := outdated(pin, answer)):
             yield why

@@ -22,7 +22,7 @@ FOLDERS = tuple(
     sorted(init.parent.name for init in ROOT.glob("*/__init__.py") if init.parent.name not in {"lab", "tests"})
 )
 # Their text comes from strings in the code, which are a part of their own.
-GENERATED = ("alerts.md", "metrics.md", "states.md", "pins.md", "migration-checks.md")
+GENERATED = ("alerts.md", "metrics.md", "states.md", "migration-checks.md")
 
 MARKS: Mapping[str, re.Pattern[str]] = {
     "what": re.compile(r"\bwhat\b", re.IGNORECASE),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,7 +15,7 @@ from tests.http_server import HttpServer, say
 
 ROOT = Path(__file__).parents[2]
 JSON = "application/vnd.pypi.simple.v1+json"
-PINNED = script("pins").hashes()
+PINNED = script("audit").hashes()
 
 
 class PackageIndex:
@@ -57,16 +56,9 @@ def index():
         yield served
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    for folder in ("docs", "requirements"):
-        shutil.copytree(ROOT / folder, tmp_path / folder)
-    return tmp_path
-
-
-def audit(checkout, url, *arguments):
+def audit(url):
     return subprocess.run(
-        [sys.executable, checkout / "docs" / "audit.py", *arguments],
+        [sys.executable, ROOT / "docs" / "audit.py"],
         env={**os.environ, "PIP_INDEX_URL": url, "NO_PROXY": "127.0.0.1"},
         capture_output=True,
         text=True,
@@ -79,78 +71,44 @@ def the_pin(name):
     return next(pin for pin in PINNED if pin.name == name)
 
 
-def test_pins_of_which_nothing_is_known_pass_and_their_days_are_written(index, checkout):
-    ended = audit(checkout, index.url, "--write-days")
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert f"{len(PINNED)} of {len(PINNED)} pins were looked up" in ended.stdout
-    rows = [
-        line for line in (checkout / "docs" / "reference" / "pins.md").read_text().splitlines() if line.startswith("| ")
-    ][2:]
-    assert len(rows) == len(PINNED)
-    assert not [row for row in rows if "never" in row]
+def named(name):
+    return "==".join(the_pin(name))
 
 
-def test_a_yanked_pin_fails_and_no_day_is_written(index, checkout):
-    for file in index.files["httpx"]:
-        file["yanked"] = "breaks redirects"
-    page = (checkout / "docs" / "reference" / "pins.md").read_bytes()
-    ended = audit(checkout, index.url, "--write-days")
-    assert ended.returncode == 1
-    pin = "==".join(the_pin("httpx"))
-    assert f"audit: {pin} was yanked (breaks redirects): give pyproject.toml" in ended.stdout
-    assert (checkout / "docs" / "reference" / "pins.md").read_bytes() == page
-
-
-def test_a_vulnerable_pin_fails_unless_the_advisory_was_withdrawn(index, checkout):
-    pin = the_pin("starlette")
-    index.vulnerabilities[pin] = [
-        {"id": "PYSEC-1", "fixed_in": ["99.1"], "withdrawn": None},
-        {"id": "PYSEC-2", "fixed_in": [], "withdrawn": "2026-01-01T00:00:00Z"},
-    ]
-    ended = audit(checkout, index.url)
-    assert ended.returncode == 1
-    assert f"{'=='.join(pin)} has PYSEC-1, fixed in 99.1: " in ended.stdout
-    assert "PYSEC-2" not in ended.stdout
-
-
-@pytest.mark.parametrize("what", ["project", "release"])
-def test_a_pin_that_the_index_no_longer_has_fails(index, checkout, what):
-    if what == "project":
-        del index.files["six"]
-    else:
-        index.files["six"] = [{"filename": "six-0.1.tar.gz", "hashes": {"sha256": "00"}, "yanked": False}]
-    ended = audit(checkout, index.url)
-    assert ended.returncode == 1
-    assert f"{'=='.join(the_pin('six'))} is no longer in the index" in ended.stdout
-
-
-def test_an_index_without_vulnerabilities_is_said_and_their_day_stays(index, checkout):
-    index.vulnerabilities.clear()
-    ended = audit(checkout, index.url, "--write-days")
-    assert ended.returncode == 0
-    assert "the index publishes no vulnerabilities: none was looked up" in ended.stdout
-    kazoo = next(
-        row
-        for row in (checkout / "docs" / "reference" / "pins.md").read_text().splitlines()
-        if row.startswith("| kazoo ")
-    )
-    assert kazoo.endswith(" | never |")
-    assert not kazoo.endswith("| never | never |")
-
-
-@pytest.mark.parametrize("trouble", ["out of reach", "html only"])
-def test_an_index_that_gives_nothing_is_one_line_and_no_failure(index, checkout, trouble):
-    index.html_only = trouble == "html only"
-    ended = audit(checkout, index.url if index.html_only else "http://127.0.0.1:9/simple", "--write-days")
-    assert ended.returncode == 0
-    expected = "audit: pip's index cannot be reached or has no JSON (PEP 691): NO pin was audited\n"
-    assert (ended.stdout, ended.stderr) == (expected, "")
-
-
-def test_a_tool_that_is_not_the_newest_is_named(index, checkout):
+def test_pins_of_which_nothing_is_known_pass_and_an_old_tool_is_named(index):
     for version, python in (("999.1", ">=3.9"), ("999.2rc1", ">=3.9"), ("999.3", ">=3.99")):
         wheel = {"filename": f"pip-{version}-py3-none-any.whl", "hashes": {}, "requires-python": python}
         index.files["pip"].append(wheel)
-    ended = audit(checkout, index.url)
-    assert ended.returncode == 0
+    index.vulnerabilities.clear()
+    ended = audit(index.url)
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert f"{len(PINNED)} of {len(PINNED)} pins were looked up" in ended.stdout
+    assert "the index publishes no vulnerabilities: none was looked up" in ended.stdout
     assert f"audit: pip 999.1 is out and {the_pin('pip').version} is pinned: `make lock` takes it" in ended.stdout
+
+
+def test_a_pin_that_is_yanked_or_vulnerable_or_no_longer_in_the_index_fails(index):
+    for file in index.files["httpx"]:
+        file["yanked"] = "breaks redirects"
+    index.vulnerabilities[the_pin("starlette")] = [
+        {"id": "PYSEC-1", "fixed_in": ["99.1"], "withdrawn": None},
+        {"id": "PYSEC-2", "fixed_in": [], "withdrawn": "2026-01-01T00:00:00Z"},
+    ]
+    del index.files["six"]
+    index.files["kazoo"] = [{"filename": "kazoo-0.1.tar.gz", "hashes": {"sha256": "00"}, "yanked": False}]
+    ended = audit(index.url)
+    assert ended.returncode == 1
+    assert f"audit: {named('httpx')} was yanked (breaks redirects): give pyproject.toml" in ended.stdout
+    assert f"{named('starlette')} has PYSEC-1, fixed in 99.1: " in ended.stdout
+    assert "PYSEC-2" not in ended.stdout
+    for name in ("six", "kazoo"):
+        assert f"{named(name)} is no longer in the index" in ended.stdout
+
+
+@pytest.mark.parametrize("trouble", ["out of reach", "html only"])
+def test_an_index_that_gives_nothing_is_one_line_and_no_failure(index, trouble):
+    index.html_only = trouble == "html only"
+    ended = audit(index.url if index.html_only else "http://127.0.0.1:9/simple")
+    assert ended.returncode == 0
+    expected = "audit: pip's index cannot be reached or has no JSON (PEP 691): NO pin was audited\n"
+    assert (ended.stdout, ended.stderr) == (expected, "")
