@@ -15,7 +15,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.svg import Drawing  # noqa: E402 (needs the path above)
+from lab.svg import Drawing  # noqa: E402 (needs the path above)
 
 FOLDER = Path(__file__).parent
 MEASURED = FOLDER / "benchmarks.json"
