@@ -19,8 +19,8 @@ _WIDTH = 120
 
 _HEAD = """# Obstacles to a migration to KRaft
 
-Look up a problem that [`kontrast migration check`](cli.md#migration-check) found. The order is
-that of the command, worst first.
+Look up a problem that [`kontrast migration check`](cli.md#migration-check) found. The order is that of the command,
+worst first. Each problem concerns all releases unless it names some.
 
 """
 
@@ -28,12 +28,7 @@ that of the command, worst first.
 def checks_page() -> str:
     """Return the page."""
     outcomes = "\n".join(_wrapped(f"**{outcome.value}**: {outcome.meaning}", "- ") for outcome in Outcome)
-    rows = [
-        f"| [{check.name}](#{check.name}) | {check.what} | {check.outcome.value} | {check.releases} |"
-        for check in CHECKS
-    ]
-    table = "\n".join(["| check | problem | outcome | releases |", "| --- | --- | --- | --- |", *rows])
-    return "\n".join([f"{_HEAD}{outcomes}\n", f"{table}\n", *map(_entry, CHECKS), _lifecycle()]).rstrip() + "\n"
+    return "\n".join([f"{_HEAD}{outcomes}\n", *map(_entry, CHECKS), _lifecycle()]).rstrip() + "\n"
 
 
 def _lifecycle() -> str:
@@ -48,15 +43,16 @@ def _lifecycle() -> str:
 
 
 def _entry(check: Check) -> str:
+    outcome = f"**{check.outcome.value}**{', as advice, which does not count as found' if check.advises else ''}"
+    releases = "" if check.releases == "all" else f", {check.releases}"
     facts = {
-        "Outcome": f"{check.outcome.value}{', as advice: it does not count as found' if check.advises else ''}.",
         "Shown by": _shown_by(check),
         "Means": check.means,
         "Do": check.mend,
-        "Releases": f"{check.releases}. **Source**: {check.source}.",
+        "Source": f"{check.source}.",
     }
-    parts = "\n".join(_wrapped(f"**{name}**: {text}", "- ") for name, text in facts.items())
-    return f"## {check.name}\n\n{check.what[0].upper()}{check.what[1:]}.\n\n{parts}\n"
+    parts = "\n".join(_wrapped(f"{name}: {text}", "- ") for name, text in facts.items())
+    return f"## {check.name}\n\n{check.what[0].upper()}{check.what[1:]} ({outcome}{releases}).\n\n{parts}\n"
 
 
 def _shown_by(check: Check) -> str:

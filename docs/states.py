@@ -73,14 +73,12 @@ def _migration() -> str:
     arrows = [
         (before, evidence.value, after) for before, left in NEXT_PHASE.items() for evidence, after in left.items()
     ]
-    diagram = [f"    [*] --> {MigrationPhase.ZOOKEEPER.value}"]
-    diagram += sorted({f"    {before.value} --> {after.value}" for before, _, after in arrows})
-    rows = [
-        f"| {phase.value} | {', '.join(f'{why} → {after.value}' for before, why, after in arrows if before is phase)} |"
-        for phase in MigrationPhase
-    ]
-    table = ["| phase | evidence and next phase |", "| --- | --- |", *rows]
-    return "\n".join([_MIGRATION_HEAD, "```mermaid", "stateDiagram-v2", *diagram, "```", "", *table, ""])
+    found: dict[tuple[str, MigrationPhase], list[str]] = {}
+    for before, why, after in arrows:
+        found.setdefault((why, after), []).append(before.value)
+    rows = [f"| {why} | {', '.join(befores)} | {after.value} |" for (why, after), befores in found.items()]
+    table = ["| evidence | phase before | phase after |", "| --- | --- | --- |", *rows]
+    return "\n".join([_MIGRATION_HEAD, *table, ""])
 
 
 def _section(
@@ -91,11 +89,8 @@ def _section(
 ) -> str:
     arrows = sorted((previous, target) for target, found in valid_previous.items() for previous in found)
     diagram = [f"    [*] --> {start.word}", *(f"    {before.word} --> {after.word}" for before, after in arrows)]
-    rows = [
-        f"| {state.word} | {text} | {', '.join(after.word for before, after in arrows if before is state)} |"
-        for state, text in meaning.items()
-    ]
-    table = ["| state | meaning | may become |", "| --- | --- | --- |", *rows]
+    rows = [f"| {state.word} | {text} |" for state, text in meaning.items()]
+    table = ["| state | meaning |", "| --- | --- |", *rows]
     return "\n".join([f"## {title}", "", "```mermaid", "stateDiagram-v2", *diagram, "```", "", *table, ""])
 
 
