@@ -13,90 +13,75 @@ from wording.times import duration  # noqa: E402
 
 _HEAD = """# Alerts
 
-Read this page to learn what an alert means, when it opens and how it ends. Alerts are rows of the output `alerts`
-([outputs](outputs.md)), and [Send alerts](../how-to/alerting.md) connects them to Alertmanager.
-
-[The tables](#partitions) list every kind with its runbook, which has the steps. `kontrast check` and the page print the
-next step with the names of your cluster.
+Look up here when an alert opens and what it means. Its runbook has the steps, and `kontrast check` and the page print
+the next one with the names of your cluster. Alerts are rows of the output `alerts` ([outputs](outputs.md)), and [Send
+alerts](../how-to/alerting.md) connects them to Alertmanager.
 
 ## How an alert lives
 
 An alert is one problem of one subject. Its id is the kind, and the subject unless that is the whole cluster:
 `NoController`, `BrokerCrashed/broker 3`. Kontrast evaluates alerts every second, and immediately when a broker
 registers or leaves, or when clients lose or regain partitions. Beyond a hundred groups of partitions with different
-causes, lost and regained partitions wait a millisecond for each ten more groups, at most until the next second.
+causes, lost and regained partitions wait a millisecond for each ten more groups.
 
 | state | meaning |
 | --- | --- |
 | `open` | the problem exists. `since_ms` is its start, which may precede the row |
-| `resolved` | the problem ended; the row names the reason |
-| `unknown` | ZooKeeper was out of reach for ten seconds, or lost records wait for a complete read |
+| `resolved` | the problem ended. The row names the reason |
+| `unknown` | ZooKeeper was out of reach for ten seconds, or a complete read must follow lost records |
 
-- **Opening.** Some kinds open at once, others after a delay (*opens* below).
-- **Updates.** A change of severity or brokers is published at once. A change of the sentence or of the number
-  of partitions is published at a heartbeat, at most every five seconds. Kontrast ignores a change that reverts
-  before the next heartbeat. Rows that open or update an alert carry `expected`, `action`, `evidence` and
-  `examples`.
+- **Updates.** A change of severity or brokers is published at once, a change of the sentence or of the number of
+  partitions at most every five seconds. Kontrast ignores a change that reverts before the next heartbeat. Rows that
+  open or update an alert carry `expected`, `action`, `evidence` and `examples`.
 - **Occurrences.** An unclean election cannot be undone. Such an alert stays open for a while after its last
-  occurrence (*stays open* below) and counts the occurrences. Its end does not mean that someone fixed it.
-- **Unknown.** Alerts do not change while the cluster is unreachable. Afterwards each is open with its old
-  `since_ms`, or resolved. Alerts on Kontrast itself stay known.
-- **Silence is not health.** Time comes from the stream. Without heartbeats Kontrast evaluates and writes no
-  alerts. [KontrastReplicaStale](../runbooks/KontrastReplicaStale.md) then pages.
+  occurrence and counts them. Its end does not mean that someone fixed it.
+- **Silence is not health.** Time comes from the stream, so without heartbeats Kontrast writes no alerts.
+  [KontrastReplicaStale](../runbooks/KontrastReplicaStale.md) then pages.
 
 ## One incident, one page
 
-An *incident* groups missing brokers that share partitions, or that belong to one rack and left together.
-Together means within a third of their session timeout plus a tick of ZooKeeper. Brokers that have not recovered
-stay in it. Its first broker names it, for example `broker 3`, for as long as it lasts. This name is the `group`
-of all its alerts. `brokers` lists every cause since the alert opened. The sentence names the current ones.
-Incidents that begin to share partitions merge under the older name.
+An *incident* groups missing brokers that share partitions, or that belong to one rack, and that left within a third
+of their session timeout plus a tick of ZooKeeper. Its first broker names it for as long as it lasts, for example
+`broker 3`, and a later incident of this broker is `broker 3 (2)`. This name is the `group` of all its alerts.
+`brokers` lists every cause since the alert opened, and the sentence names the current ones.
 
 - **One alert of each kind per incident.** `partitions` has the count, `examples` ten names.
-- **One page for its partitions.** `PartitionsOffline` if clients lost some, and it then also counts partitions
-  that reject acks=all. Otherwise `PartitionsUnderMinIsr`. It names the topics that suffer most and the brokers
-  that help most. One line lists the partitions at their minimum and the brokers that must stay up.
-- **One page for its brokers.** `BrokerCrashed`, only a warning if the partitions page already. A page of more than
+- **One page for its partitions**: `PartitionsOffline` if clients lost some, which then also counts partitions that
+  reject acks=all, otherwise `PartitionsUnderMinIsr`. It names the topics that suffer most, the brokers that help
+  most, and the brokers that must stay up.
+- **One page for its brokers**: `BrokerCrashed`, only a warning if the partitions page already. A page of more than
   five seconds stays one.
-- **The controller's own alerts.** `PartitionsLeaderless` and `ControllerOverdue/elections` cover live replicas
-  that the controller does not elect. Deletions and reassignments that wait for brokers are one alert per kind
-  and cluster.
+- **The controller's own alerts.** `PartitionsLeaderless` and `ControllerOverdue/elections` cover live replicas that
+  the controller does not elect. Deletions and reassignments that wait for brokers are one alert per kind and cluster.
 
 ## Reduced severity
 
-These reasons lower an alert to info. Every missing broker must have one:
+Two reasons lower an alert to info, if every missing broker has one:
 
-- **A clean shutdown.** The broker is shutting down cleanly, did so within ten minutes, or returned from it
-  within five minutes. A broker that stays away longer pages.
-- **A maintenance window** ([how to](../how-to/alerting.md#announce-maintenance)) for the broker. Occurrences
-  without a broker need a window of the whole cluster.
+- **A clean shutdown.** The broker is shutting down cleanly, did so within ten minutes, or returned from it within
+  five minutes. A broker that stays away longer pages.
+- **A maintenance window** ([how to](../how-to/alerting.md#announce-maintenance)) for the broker. Occurrences without
+  a broker need a window of the whole cluster.
 
-Missing replicas of live brokers with such a reason open no alert (`PartitionsUnderReplicated`). Three groups
-always keep their severity: alerts on the current controller, partitions whose in-sync replicas are all in
-failed log directories, and alerts on Kontrast itself.
+Missing replicas of live brokers with such a reason open no alert. Alerts on the current controller, partitions whose
+in-sync replicas are all in failed log directories, and alerts on Kontrast itself keep their severity.
 
 ## Commands in the runbooks
 
-`ZK` is a ZooKeeper server with the chroot (`zk1:2181/kafka`), `BOOTSTRAP` a live broker (`kafka1:9092`).
-Kafka's tools are in its `bin`. If brokers need a login, add `--command-config FILE` (kafka-leader-election.sh:
-`--admin.config FILE`). If ZooKeeper uses TLS, add `-zk-tls-config-file FILE` after `ZK` to zookeeper-shell.sh.
+`ZK` is a ZooKeeper server with the chroot (`zk1:2181/kafka`), `BOOTSTRAP` a live broker (`kafka1:9092`). If brokers
+need a login, add `--command-config FILE` to Kafka's tools (kafka-leader-election.sh: `--admin.config FILE`). If
+ZooKeeper uses TLS, add `-zk-tls-config-file FILE` after `ZK` to zookeeper-shell.sh. Before ZooKeeper 3.5, `get PATH`
+takes no `-s`.
 
-| task | command |
-| --- | --- |
-| show the cluster from ZooKeeper, without brokers | `kontrast snapshot --zookeeper ZK` |
-| show past events from a ZooKeeper server's files | `kontrast replay --zk-data DIR --chroot /kafka --from ZXID` |
-| read a znode with owner and versions | `zookeeper-shell.sh ZK get -s PATH` (before ZooKeeper 3.5: `get PATH`) |
-| move the controller | `zookeeper-shell.sh ZK delete /controller` |
-
-"Move the controller" in a runbook means the last command. A live broker then becomes controller, loads the
-cluster and elects missing leaders. This takes seconds, and ten seconds to a minute from 100,000 partitions on.
-Dead leaders stay without a successor meanwhile. Wait for the new controller (`zookeeper-shell.sh ZK get
-/controller`) before the next step. It does not know which brokers were shutting down or which log directories
-had failed, and it accepts edited znodes as they are. Write no other znode by hand unless a runbook asks for it.
+**Move the controller** means `zookeeper-shell.sh ZK delete /controller`. A live broker then becomes controller, loads
+the cluster and elects missing leaders, within seconds, or ten seconds to a minute from 100,000 partitions on. Dead
+leaders stay without a successor meanwhile, so wait for the new controller (`zookeeper-shell.sh ZK get /controller`)
+before the next step. It does not know which brokers were shutting down or which log directories had failed, and it
+accepts edited znodes as they are. Write no other znode by hand unless a runbook asks for it.
 
 Older tools take `--zookeeper ZK` in place of `--bootstrap-server BOOTSTRAP`: kafka-topics.sh before 2.2,
-elections before 2.4, kafka-configs.sh before 2.5, kafka-reassign-partitions.sh before 2.6. Before 2.4 use
-`kafka-preferred-replica-election.sh --zookeeper ZK` for elections.
+kafka-configs.sh before 2.5, kafka-reassign-partitions.sh before 2.6. Before 2.4 elections use
+`kafka-preferred-replica-election.sh --zookeeper ZK`.
 """
 
 
