@@ -173,7 +173,6 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/remedies.py > docs/reference/remedies.md
 	.venv/bin/python docs/migration_checks.py > docs/reference/migration-checks.md
 	.venv/bin/python docs/schemas.py
-	.venv/bin/python docs/openapi.py
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
 	.venv/bin/python docs/receivers.py > docs/reference/receivers.md
 	.venv/bin/python docs/postmortem.py

@@ -1,15 +1,15 @@
-"""Print `reference/receivers.md`, the message of each receiver in `deploy/alertmanager/` for a recorded incident.
+"""Print `reference/receivers.md`, the message of the receivers in `deploy/alertmanager/` for a recorded incident.
 
-`make docs` runs it. amtool renders the messages from the alerts that `kontrast serve` would send.
+`make docs` runs it. amtool renders the message from the alerts that `kontrast serve` would send.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -29,27 +29,25 @@ from tests.programs import program  # noqa: E402
 
 _DEPLOY = ROOT / "deploy" / "alertmanager"
 _GROUP = "broker 2 (2)"
-_NAMES = {
-    "page-pagerduty": "PagerDuty",
-    "page-opsgenie": "Opsgenie",
-    "page-slack": "Slack",
-    "page-teams": "Microsoft Teams",
-    "page-email": "E-mail",
-    "page-webhook": "Webhook",
-}
+_PART = re.compile(r'\{\{ template "kontrast\.(\w+)" \. \}\}')
 _HEAD = """# Messages of receivers
 
-Look up the words of each receiver in [deploy/alertmanager](../../deploy/alertmanager) here. [Send
-alerts](../how-to/alerting.md#choose-a-receiver) connects them. amtool renders each field with the alerts of a
-recorded incident.
+Every receiver in [deploy/alertmanager](../../deploy/alertmanager) sends the same title, text and link of
+`kontrast.tmpl`. [Send alerts](../how-to/alerting.md#choose-a-receiver) connects them. amtool renders this message
+with the alerts of a recorded incident:
 """
+_TABLE = """
+| receiver | fields |
+| --- | --- |
+"""
+_WEBHOOK = "Alertmanager's own JSON with [these annotations](../how-to/alerting.md)"
 
 
 def texts() -> dict[str, dict[str, str]]:
     """Return the templates of each receiver by their fields."""
     configs = [yaml.safe_load((_DEPLOY / name).read_text(encoding="utf-8")) for name in ("receivers.yml", "teams.yml")]
     receivers = {receiver.pop("name"): receiver for config in configs for receiver in config["receivers"]}
-    return {name: dict(_templates(*receivers[name].values())) for name in _NAMES}
+    return {name: dict(_templates(*receiver.values())) for name, receiver in receivers.items()}
 
 
 def _templates(config: object, *fields: str) -> Iterator[tuple[str, str]]:
@@ -103,20 +101,18 @@ def page() -> str:
     """Return the page."""
     with tempfile.TemporaryDirectory() as directory:
         sent = message(recorded_moment.zk_data(Path(directory)))
-    return "".join([_HEAD, *(_section(name, of_receiver, sent) for name, of_receiver in texts().items())])
+    title, text = (rendered(f'{{{{ template "kontrast.{part}" . }}}}', sent) for part in ("title", "text"))
+    shown = f"\n```text\n{title}\n\n{text}\n```\n"
+    rows = (f"| `{name}` | {_fields(of_receiver, sent)} |\n" for name, of_receiver in texts().items())
+    return "".join([_HEAD, shown, _TABLE, *rows])
 
 
-def _section(name: str, of_receiver: Mapping[str, str], sent: Mapping[str, Any]) -> str:
-    if not of_receiver:
-        shown = json.dumps({**sent, "receiver": name}, indent=2, ensure_ascii=False)
-        words = "Alertmanager posts its own JSON. These fields come from Kontrast and from the route."
-        return f"\n## {_NAMES[name]}\n\n{words}\n\n```json\n{shown}\n```\n"
-    lines = (_field(field, rendered(text, sent)) for field, text in of_receiver.items())
-    return f"\n## {_NAMES[name]}\n\n```text\n{''.join(lines)}```\n"
-
-
-def _field(name: str, words: str) -> str:
-    return f"{name}: {words}\n" if "\n" not in words else f"{name}:\n{textwrap.indent(words, '  ')}\n"
+def _fields(of_receiver: Mapping[str, str], sent: Mapping[str, Any]) -> str:
+    fields = []
+    for field, text in of_receiver.items():
+        part = _PART.fullmatch(text)
+        fields.append(f"`{field}`: {f'the {part[1]}' if part else f'`{rendered(text, sent)}`'}")
+    return ", ".join(fields) or _WEBHOOK
 
 
 if __name__ == "__main__":

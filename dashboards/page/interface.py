@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import inspect
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
-from controller.contract.decoding import JsonDecoder
 from dashboards.page.paths import PagePath, Parameter, parameters
 from questions import everywhere
 from questions.clusters import ShowBrokers, ShowCluster, ShowFleet, ShowGroups
@@ -23,7 +21,6 @@ from questions.topics import ListTopics
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"
 _CLUSTER: Final = "/clusters/{cluster}"
-EXAMPLES: Final = Path(__file__).with_name("examples.json")  # REWRITE=1 pytest tests/dashboards/test_interface.py
 _SCHEMAS: Final = "#/components/schemas/"
 
 
@@ -75,10 +72,8 @@ def document() -> dict[str, Any]:
     for component in components.values():
         component["description"] = inspect.cleandoc(component.get("description", ""))
     paths: dict[str, dict[str, Any]] = {}
-    examples = JsonDecoder(dict[str, Any]).decode(EXAMPLES.read_bytes())
     for path, schema in zip(PATHS, schemas, strict=False):
-        example = examples.get(operation_id(path), {"parameters": {}, "answer": None})
-        paths[API + path.path] = {"get": _operation(path, schema, example)}
+        paths[API + path.path] = {"get": _operation(path, schema)}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -103,19 +98,17 @@ def operation_id(path: PagePath) -> str:
     return path.operation or path.path.rpartition("/")[2].strip("{}")
 
 
-def _operation(path: PagePath, schema: dict[str, Any], example: dict[str, Any]) -> dict[str, Any]:
-    """Describe an operation. The example is a real answer, with the first object of each list."""
+def _operation(path: PagePath, schema: dict[str, Any]) -> dict[str, Any]:
     named, dated = [_NAME] * ("{cluster}" in path.path), [_AT] * path.has_past
     every = map(_parameter, (*named, *parameters(path), *dated))
-    asked = example["parameters"]
     return {
         "operationId": operation_id(path),
         "summary": " ".join((path.question.__doc__ or "").partition("\n\n")[0].split()).removesuffix("."),
-        "parameters": [{**each, "example": asked[each["name"]]} if each["name"] in asked else each for each in every],
+        "parameters": list(every),
         "responses": {
             "200": {
                 "description": "The answer",
-                "content": {"application/json": {"schema": schema, "example": example["answer"]}},
+                "content": {"application/json": {"schema": schema}},
             },
             # Any path can refuse because all threads are busy (503), or because it has no answer for a moment (400).
             **{str(status): _refused(_REFUSALS[status]) for status in sorted({*path.refuses, 400, 503})},
