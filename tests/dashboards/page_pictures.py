@@ -1,4 +1,4 @@
-"""Screenshots of the live page in every state that matters, for docs/page: `make pictures`.
+"""Screenshots of the live page for docs/page: `make pictures`.
 
 Clusters are recorded ones, each at a moment of `recorded_cases`. `kontrast serve` and chromium are real.
 """
@@ -16,17 +16,15 @@ from playwright.sync_api import Browser, FloatRect, sync_playwright
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
-from questions.overview.impact_map import Moment
 from tests.dashboards.conftest import Exporter, running_exporter
-from tests.dashboards.page_cases import MINUTE_MS, Story
-from tests.dashboards.recorded_cases import MOMENTS, recorded_story, replayed_rows
+from tests.dashboards.page_cases import Story
+from tests.dashboards.recorded_cases import recorded_story
 from tests.programs import program
 from tests.rows import Rows
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
 _PICTURES: Final = Path(__file__).parents[2] / "docs" / "page"
-_LAPTOP, _PHONE = (1280, 800), (390, 844)
 _MARGIN: Final = 12  # pixels below the last element of a cut picture
 
 
@@ -35,55 +33,27 @@ class Shot(NamedTuple):
 
     name: str
     path: str
-    size: tuple[int, int] = _LAPTOP
-    scheme: str = "light"
+    size: tuple[int, int] = (1280, 800)
     last: str = ""
 
 
 SHOTS: Final = (
-    Shot("no-controller", "/clusters/no-controller"),
+    Shot("well", "/clusters/healthy"),
+    Shot("what-if", "/clusters/healthy/whatif?broker=1&broker=2&controlled=1"),
     Shot("broker-killed", "/clusters/broker-lost"),
     Shot("incident", "/clusters/broker-lost", (1000, 800), last="#impact"),
-    Shot("shut-down", "/clusters/shut-down"),
-    Shot("ghost", "/clusters/ghost"),
-    Shot("zookeeper-lost", "/clusters/zookeeper-lost"),
-    Shot("watch-dead", "/clusters/watch-dead"),
-    Shot("migration", "/clusters/migration"),
-    Shot("well", "/clusters/healthy"),
     Shot("rack-lost", "/clusters/rack-lost"),
-    Shot("rack-lost-dark", "/clusters/rack-lost", scheme="dark"),
-    Shot("rack-lost-phone", "/clusters/rack-lost", _PHONE),
-    *(
-        Shot(f"map-{moment.value}", f"/clusters/rack-lost?map={moment.value}")
-        for moment in Moment
-        if moment != Moment.NOW
-    ),
-    Shot("brokers-30", "/clusters/brokers-30"),
-    Shot("brokers-200", "/clusters/brokers-200"),
-    Shot("topics-2000", "/clusters/topics-2000"),
-    Shot("long-name-phone", "/clusters/long-name", _PHONE),
-    Shot("replayed", "/clusters/recorded"),
-    Shot("all-clusters", "/"),
     Shot("timeline", "/clusters/rack-lost/timeline?window=300"),
-    Shot("what-if", "/clusters/healthy/whatif?broker=1&broker=2&controlled=1"),
-    Shot("broker", "/clusters/rack-lost/brokers/1"),
-    Shot("brokers", "/clusters/rack-lost/brokers"),
-    Shot("brokers-phone", "/clusters/rack-lost/brokers", _PHONE),
-    Shot("topic", "/clusters/rack-lost/topics/ledger", scheme="dark"),
-    Shot("timeline-phone", "/clusters/rack-lost/timeline", _PHONE),
+    Shot("no-controller", "/clusters/no-controller"),
+    Shot("migration", "/clusters/migration"),
 )
 """Pictures of one server with all clusters."""
-
-JOB_DEAD: Final = Shot("job-dead", "/clusters/job-dead")
-"""Picture with a server of its own, because in all other pictures the job runs."""
 
 
 def take(browser: Browser, address: str, shot: Shot) -> None:
     """Open the page and save its picture, without the footer, which names this machine's folder."""
     width, height = shot.size
-    context = browser.new_context(
-        viewport={"width": width, "height": height}, color_scheme="dark" if shot.scheme == "dark" else "light"
-    )
+    context = browser.new_context(viewport={"width": width, "height": height})
     page = context.new_page()
     page.goto(address + shot.path)
     while page.get_by_text("are still being read").count():  # the server reads transitions at the first request
@@ -111,31 +81,21 @@ def serving(directory: Path) -> Iterator[Exporter]:
 def written(exporter: Exporter, stories: list[Story]) -> None:
     """Write the stories up to now, and wait until the server has read them."""
     for story in stories:
-        if story.cluster != "watch-dead":
-            story.to_the_present(session="suspended" if story.cluster == "zookeeper-lost" else "connected")
-        exporter.write(*story.rows())
+        exporter.write(*story.to_the_present().rows())
     newest = [f'"as_of_ms":{story.now_ms}' for story in stories]
     eventually(lambda: exporter.page("/api/v1/clusters"), lambda text: all(each in text for each in newest))
 
 
 def main() -> None:
     """Take every picture."""
-    rows = Rows()
     with tempfile.TemporaryDirectory() as scratch, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
-        stories = [recorded_story(name) for name in MOMENTS if name != JOB_DEAD.name]
+        stories = [recorded_story(name) for name in sorted({shot.path.split("/")[2] for shot in SHOTS})]
         with serving(Path(scratch) / "outputs") as exporter:
-            exporter.write(*replayed_rows(Path(scratch)))
             for shot in SHOTS:
                 written(exporter, stories)
-                exporter.write(rows.job(time_ms=time.time_ns() // 1_000_000, clusters={}))
-                eventually(lambda: "is silent" in exporter.page("/clusters/watch-dead"))
+                exporter.write(Rows().job(time_ms=time.time_ns() // 1_000_000, clusters={}))
                 take(browser, exporter.address, shot)
-        with serving(Path(scratch) / "dead") as exporter:
-            exporter.write(*recorded_story(JOB_DEAD.name).rows())
-            exporter.write(rows.job(time_ms=time.time_ns() // 1_000_000 - 2 * MINUTE_MS, clusters={}))
-            exporter.page_with("/api/v1/clusters", "`kontrast stream` is silent")
-            take(browser, exporter.address, JOB_DEAD)
         browser.close()
 
 

@@ -10,15 +10,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.contract.forwarder_status import REPLAYED
-from controller.contract.gauges_row import GaugesRow
 from controller.contract.records import Record
-from controller.contract.row import Row
-from controller.restore.stored_context import new_context
 from controller.step import steps
-from tests import recorded_moment
 from tests.conformance.recording import unpack
-from tests.dashboards.page_cases import MINUTE_MS, Story, in_order
+from tests.dashboards.page_cases import MINUTE_MS, Story
 
 
 class ShownMoment(NamedTuple):
@@ -37,7 +32,6 @@ MOMENTS: Final = {
     "long-name": ShownMoment("racks39", 182),
     "no-controller": ShownMoment("racks39b", 42),
     "brokers-30": ShownMoment("racks39b", 92),
-    "brokers-200": ShownMoment("racks39c", 92),
     "topics-2000": ShownMoment("racks39c", 108),
     "ghost": ShownMoment("fuzz39a", 79),
     "migration": ShownMoment("migration39", 350),
@@ -45,7 +39,7 @@ MOMENTS: Final = {
     "watch-dead": ShownMoment("racks39", 80, 2 * MINUTE_MS),
     "job-dead": ShownMoment("racks39", 80, 2 * MINUTE_MS),
 }
-"""The clusters of the pictures. docs/explanation/page-compared.md repeats their moments."""
+"""The clusters by name. docs/explanation/page-compared.md repeats the moments of pictures."""
 
 
 def recorded_story(name: str) -> Story:
@@ -72,12 +66,3 @@ def recorded_story(name: str) -> Story:
 def _records(recording: str) -> Sequence[Record]:
     with tempfile.TemporaryDirectory() as directory:
         return list(unpack(recording, Path(directory)).records())
-
-
-def replayed_rows(directory: Path, cluster: str = "recorded") -> list[Row]:
-    """Return rows of a recorded cluster in a bad moment, as a past with a ghost controller and brokers away."""
-    records = list(recorded_moment.history(recorded_moment.zk_data(directory), cluster).records())
-    rows = steps(new_context(cluster), records).effects
-    return in_order(
-        msgspec.structs.replace(row, session=REPLAYED) if isinstance(row, GaugesRow) else row for row in rows
-    )
