@@ -20,7 +20,7 @@ from dashboards.errors import ServeError
 from dashboards.probe.broker import BrokerConnection, BrokerView, ProbeError, choose_endpoint, expected_bytes
 from dashboards.probe.comparison import PartitionDifference, PartitionName, differences, lasting
 from dashboards.probe.config import ProbeConfig
-from dashboards.probe.current import CurrentRows, NothingNewError, gauges_of, now_ms
+from dashboards.probe.current import CurrentRows, Rounds, gauges_of, now_ms
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
 from dashboards.probe.groups import GroupsProbe
 from dashboards.probe.quorum import QuorumProbe, is_asked
@@ -31,7 +31,6 @@ from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2
 _LOOK_FOR_CLUSTERS_SECONDS = 1.0
-_TRY_AGAIN_SECONDS = 2.0
 _LONGEST_BACKOFF_SECONDS = 600.0
 
 _logger = logging.getLogger("kontrast.dashboards.probe")
@@ -66,6 +65,7 @@ class ClusterProbe:
         self._resolved: dict[str, AlertRow] = {}
         self._is_current = False
         self._asked_at = 0.0
+        self.rounds = Rounds(cluster, "brokers")
 
     def brokers(self) -> tuple[ProbedBroker, ...]:
         """Return the registered brokers as probed, in the order of their ids."""
@@ -86,17 +86,13 @@ class ClusterProbe:
     def run(self, stop: threading.Event) -> None:
         """Ask until `stop`."""
         try:
-            while not stop.is_set():
-                began, pause_seconds = time.monotonic(), self._config.interval_seconds
-                try:
-                    self._round(stop)
-                    self._is_current = True
-                except NothingNewError:
-                    self._is_current, pause_seconds = False, _TRY_AGAIN_SECONDS
-                stop.wait(max(_LOOK_SECONDS, began + pause_seconds - time.monotonic()))
+            self.rounds.run(lambda: self._round(stop), self._config.interval_seconds, stop, self._miss)
         finally:
             for broker in self.brokers():
                 self._let_go(broker)
+
+    def _miss(self) -> None:
+        self._is_current = False
 
     def _round(self, stop: threading.Event) -> None:
         snapshot = self._rows.after(now_ms(), stop)
@@ -111,8 +107,8 @@ class ClusterProbe:
                     suspects[row.broker] = first, now_ms()
                 else:
                     self._judge(row.broker, {}, 0)
-        if not suspects or stop.wait(self._config.confirm_seconds):
-            return
+        if suspects:
+            stop.wait(self._config.confirm_seconds)
         for row in snapshot.brokers:
             if row.broker in suspects and not stop.is_set():
                 first, since_ms = suspects[row.broker]
@@ -121,6 +117,7 @@ class ClusterProbe:
                     # If the rows lagged behind the answer, every new topic would look like a deleted one.
                     again = self._differences(self._rows.after(now_ms(), stop), seen)
                     self._judge(row.broker, lasting(first, again), since_ms)
+        self._is_current = True
 
     def _differences(self, snapshot: ClusterSnapshot, seen: BrokerView) -> dict[PartitionName, PartitionDifference]:
         live = {row.broker for row in snapshot.brokers if row.registered}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts,
 from dashboards.probe import finalization
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
-from dashboards.probe.current import CurrentRows, NothingNewError, now_ms
+from dashboards.probe.current import CurrentRows, NothingNewError, Rounds, now_ms
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import (
     BothValues,
@@ -43,8 +42,6 @@ COMPARED = (CopiedSubject.REPLICAS, CopiedSubject.PARTITIONS)
 NONE_SPEAKS = "no known node speaks for it. Name the KRaft controllers in kafka_quorum"
 
 _NOT_UNDER_WAY = (MigrationPhase.ZOOKEEPER.value, MigrationPhase.ROLLED_BACK.value)
-_TRY_AGAIN_SECONDS = 2.0
-_LOOK_SECONDS = 0.2
 
 _logger = logging.getLogger("kontrast.dashboards.quorum")
 
@@ -81,6 +78,7 @@ class QuorumProbe:
         self._login: KafkaLoginConfig = config.login_of(cluster)
         self._rows = rows
         self._complained = False
+        self.rounds = Rounds(cluster, "quorum")
         self._too_early: AlertRow | None = None  # the alert's newest row, open or resolved
 
     def active_alerts(self) -> ActiveAlerts:
@@ -115,16 +113,17 @@ class QuorumProbe:
 
     def run(self, stop: threading.Event) -> None:
         """Ask until `stop`."""
-        while not stop.is_set():
-            began, pause_seconds = time.monotonic(), self._config.interval_seconds
-            try:
-                self.seen = self._round(stop)
-            except NothingNewError:
-                self.seen, pause_seconds = None, _TRY_AGAIN_SECONDS
-            except (OSError, ValueError) as error:  # the file with the password is unreadable
-                self.seen = None
-                self._complain(f"the login cannot be read: {error}")
-            stop.wait(max(_LOOK_SECONDS, began + pause_seconds - time.monotonic()))
+        self.rounds.run(lambda: self._ask(stop), self._config.interval_seconds, stop, self._miss)
+
+    def _ask(self, stop: threading.Event) -> None:
+        try:
+            self.seen = self._round(stop)
+        except (OSError, ValueError) as error:  # the file with the password is unreadable
+            self._miss()
+            self._complain(f"the login cannot be read: {error}")
+
+    def _miss(self) -> None:
+        self.seen = None
 
     def _round(self, stop: threading.Event) -> QuorumSeen:
         login = self._login.node_login()

@@ -95,6 +95,7 @@ class Round(msgspec.Struct):
     transactional_ids: dict[BrokerId, list[str]] = {}
     denied: dict[str, list[str]] = {}  # groups by Kafka's name of the request, no group if it was about the cluster
     untold: bool = False  # a broker does not know ListTransactions
+    silent: set[BrokerId] = set()  # brokers that listed their groups, and then did not answer about them
 
 
 def after_round(before: KnownGroups, found: Round, troubled: Troubled) -> KnownGroups:
@@ -162,7 +163,7 @@ def _read_ms(
 
 
 def _gaps(found: Round) -> tuple[str, ...]:
-    silent = set(found.brokers) - found.listed.keys()
+    silent = (set(found.brokers) - found.listed.keys()) | found.silent
     gaps = [f"{listed(silent)} did not answer, so its groups are as they were before"] if silent else []
     for request, groups in found.denied.items():
         what = f"on {counted(len(groups), 'group')}{in_brackets(groups, len(groups))}" if groups else "on the cluster"

@@ -97,7 +97,7 @@ def test_a_round_about_5000_groups_takes_less_than_a_request_a_second(cluster, r
     deny(cluster, "g7")
     asked: list[object] = []
     ask = GroupRequests._ask
-    monkeypatch.setattr(GroupRequests, "_ask", lambda self, request: asked.append(request) or ask(self, request))
+    monkeypatch.setattr(GroupRequests, "_ask", lambda self, *asking: asked.append(asking) or ask(self, *asking))
     config = ProbeConfig(groups=True, group_requests_per_second=10_000.0, groups_directory=tmp_path / "kept")
     probe = GroupsProbe("north", config, Rows(bootstrap, rows))
     stop = threading.Event()
@@ -120,7 +120,7 @@ def test_a_round_about_5000_groups_takes_less_than_a_request_a_second(cluster, r
 def test_the_rate_bounds_the_requests_to_all_brokers_together(rows, monkeypatch):
     asked_at: list[float] = []
 
-    def answered(_self: GroupRequests, _request: object) -> SimpleNamespace:
+    def answered(_self: GroupRequests, *_asking: object) -> SimpleNamespace:
         asked_at.append(time.monotonic())
         return SimpleNamespace(error_code=0, groups=[], transaction_states=[])
 
