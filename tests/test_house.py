@@ -37,22 +37,11 @@ SMALL_MODULES = {
     "cli.start": "the entry point of the installed command",
     "ingest.sinks.opening": "it ends a circle: each sink imports the protocol, and the opener imports each sink",
 }
-A_TABLE = "panels in the order of the board, without a branch"
 LONG_FUNCTIONS = {
     "cli/commands/ask/place.py place": "twelve lines are its options",
     "cli/commands/ask/report.py report": "thirteen lines are its options",
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",
-    "deploy/boards/brokers.py board": A_TABLE,
-    "deploy/boards/controller.py board": A_TABLE,
-    "deploy/boards/deletions.py board": A_TABLE,
-    "deploy/boards/migration.py board": A_TABLE,
-    "deploy/boards/overview.py board": A_TABLE,
     "deploy/boards/panels.py listing": "one panel, an attribute a line",
-    "deploy/boards/partitions.py board": A_TABLE,
-    "deploy/boards/pipeline.py _stream": A_TABLE,
-    "deploy/boards/pipeline.py _truth": A_TABLE,
-    "deploy/boards/pipeline.py _watch": A_TABLE,
-    "deploy/boards/zookeeper.py add_ensemble": A_TABLE,
     "docs/metrics.py metrics_page": "the page's text in its order",
     "streaming/job.py _start": "ten lines are its signature",
     "transport/journal.py __init__": "one attribute a line",

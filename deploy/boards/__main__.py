@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deploy.boards import brokers, controller, deletions, fleet, migration, overview, partitions, pipeline
+from deploy.boards import cluster, fleet, pipeline
 from deploy.boards.board import board_json
 
-_BOARDS = (fleet, overview, controller, partitions, brokers, deletions, migration, pipeline)
+_BOARDS = (fleet, cluster, pipeline)
 DIRECTORY = Path(__file__).parents[2] / "dashboards" / "grafana"
 
 

@@ -16,13 +16,13 @@ from dashboards.catalogue.metric import CLUSTER_LABEL
 from deploy.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
 from deploy.boards.queries import increase, of_clusters
 
-UNCLEAN = f'strategy="Unclean{Strategy.OFFLINE.value}"'
+_UNCLEAN = f'strategy="Unclean{Strategy.OFFLINE.value}"'
 _EPOCHS = of_clusters(controller_metrics.CONTROLLER_EPOCH)
 
 
-def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
-    """Return a board without panels."""
-    return (
+def new_board(uid: str, title: str, description: str, *variables: Builder[models.VariableModel]) -> dashboard.Dashboard:
+    """Return a board without panels, which shows every cluster unless a variable chooses some."""
+    board = (
         dashboard.Dashboard(f"Kontrast: {title}")
         .uid(f"kontrast-{uid}")
         .description(description)
@@ -36,8 +36,19 @@ def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
         .link(_boards("Kontrast", "kontrast", in_menu=False))
         .link(_boards("All Kafka dashboards", "kafka", in_menu=True))
         .with_variable(dashboard.DatasourceVariable("datasource").label("Data source").type("prometheus"))
-        .with_variable(_clusters())
-        .with_variable(_kontrast_url())
+    )
+    for variable in (*variables, _kontrast_url()):
+        board.with_variable(variable)
+    return board
+
+
+def board_of_clusters(uid: str, title: str, description: str) -> dashboard.Dashboard:
+    """Return a board without panels, which shows the chosen clusters and marks their failovers.
+
+    Without a choice Grafana shows the first cluster, because the variable has no entry for all.
+    """
+    return (
+        new_board(uid, title, description, _clusters())
         .annotation(
             _annotation(
                 "Failovers",
@@ -50,7 +61,7 @@ def new_board(uid: str, title: str, description: str) -> dashboard.Dashboard:
             _annotation(
                 "Unclean elections",
                 "red",
-                f"{increase(partition_metrics.ELECTIONS, matchers=(UNCLEAN,))} > 0",
+                f"{increase(partition_metrics.ELECTIONS, matchers=(_UNCLEAN,))} > 0",
                 "{{kafka_cluster}}: unclean election of a leader, records may be lost",
             )
         )
@@ -72,7 +83,8 @@ def board_json(built: models.Dashboard) -> str:
     # The SDK would put the links into a menu that only the newest Grafana has.
     for link in built.links or []:
         link.placement = None
-    for annotation in built.annotations.list_val or []:
+    built.annotations.list_val = built.annotations.list_val or []
+    for annotation in built.annotations.list_val:
         annotation.placement = None
     content = json.loads(json.dumps(built, cls=JSONEncoder))
     _drop_what_grafana_does_not_know(content)
@@ -119,8 +131,6 @@ def _clusters() -> dashboard.QueryVariable:
         .refresh(models.VariableRefresh.ON_TIME_RANGE_CHANGED)
         .sort(models.VariableSort.ALPHABETICAL_ASC)
         .multi(True)
-        .include_all(True)
-        .all_value(".+")
     )
 
 

@@ -5,28 +5,30 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards.catalogue import partition_metrics, pipeline_metrics
-from deploy.boards import shared
 from deploy.boards.board import new_board, section
-from deploy.boards.panels import ANY_IS_BAD, Column, Limits, listing
-from deploy.boards.queries import age, newest
+from deploy.boards.panels import ANY_IS_BAD, Column, listing
+from deploy.boards.queries import age, newest, of_every_cluster
+from deploy.boards.shared import LATE, STATES, brokers_away_value, state_value
 
 
 def board() -> dashboard.Dashboard:
     """Return the board."""
-    fleet = new_board("fleet", "fleet", "Every cluster, the worst first. A row leads to the cluster's page.")
+    columns = (
+        Column("state", state_value(), meaning=STATES),
+        Column("offline", newest(partition_metrics.OFFLINE), limits=ANY_IS_BAD),
+        Column("refusing", newest(partition_metrics.UNDER_MIN_ISR), limits=ANY_IS_BAD),
+        Column("brokers away", brokers_away_value(), limits=ANY_IS_BAD),
+        Column("age", age(pipeline_metrics.HEARTBEAT), "s", limits=LATE),
+    )
     return section(
-        fleet,
+        new_board("fleet", "fleet", "Every cluster, the worst first. A row leads to the cluster's page."),
         "Clusters",
         listing(
             "Clusters",
             "State, partitions that clients cannot use or write with acks=all, brokers that are away, and the age of "
             "the newest heartbeat. A cluster that Kontrast does not see has only its state and age.",
             (),
-            Column("state", shared.state_value(), meaning=shared.STATES),
-            Column("offline", newest(partition_metrics.OFFLINE), limits=ANY_IS_BAD),
-            Column("refusing", newest(partition_metrics.UNDER_MIN_ISR), limits=ANY_IS_BAD),
-            Column("brokers away", shared.brokers_away_value(), limits=ANY_IS_BAD),
-            Column("age", age(pipeline_metrics.HEARTBEAT), "s", limits=Limits(orange=15, red=60)),
+            *(column._replace(expression=of_every_cluster(column.expression)) for column in columns),
             sort_by="state",
             is_descending=True,
             empty="no cluster is known",

@@ -80,7 +80,6 @@ class Column(NamedTuple):
 
 NEUTRAL = Limits(below="blue")
 ANY_IS_BAD = Limits(red=1)
-ANY_IS_DOUBTFUL = Limits(orange=1)
 NONE_IS_BAD = Limits(below="red", green=1)
 
 
@@ -95,7 +94,7 @@ def words(meaning: Mapping[int, tuple[str, str]]) -> list[models.ValueMap | mode
 YES_NO = words({1: ("yes", "green"), 0: ("no", "red")})
 
 
-def number(  # noqa: PLR0913 (settings with defaults)
+def number(
     title: str,
     description: str,
     expression: str,
@@ -103,13 +102,12 @@ def number(  # noqa: PLR0913 (settings with defaults)
     limits: Limits = NEUTRAL,
     unit: str = "none",
     legend: str = CLUSTER_LEGEND,
-    absent: str = _UNKNOWN,
 ) -> stat.Panel:
-    """Return one current number per cluster. `absent` replaces a missing value.
+    """Return one current number per cluster.
 
     A cluster that Kontrast does not see has no metrics, so its panel gets NaN in their place, which reads *unknown*.
     """
-    if CLUSTER_LABEL in expression and absent == _UNKNOWN:
+    if CLUSTER_LABEL in expression:
         expression = f"{expression} or ({newest(pipeline_metrics.READY)} == 0) * NaN"
     return (
         stat.Panel()
@@ -117,7 +115,7 @@ def number(  # noqa: PLR0913 (settings with defaults)
         .description(description)
         .datasource(DATASOURCE)
         .unit(unit)
-        .no_value(absent)
+        .no_value(_UNKNOWN)
         .mappings([_UNSEEN])
         .thresholds(limits.thresholds())
         .color_mode(common.BigValueColorMode.BACKGROUND)

@@ -1,37 +1,36 @@
-"""The board of Kontrast itself, which shows whether its data is current, and which part of the pipeline is slow."""
+"""The board of Kontrast pipeline, which shows whether its data is current, and which part of the pipeline is slow."""
 
 from __future__ import annotations
 
-from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.builders import dashboard, stat
 
-from dashboards.catalogue import job_metrics, pipeline_metrics, process_metrics, watch_metrics
+from dashboards.catalogue import controller_metrics, job_metrics, pipeline_metrics, watch_metrics
 from dashboards.catalogue.metric import SOURCE_LABEL
-from deploy.boards import shared
-from deploy.boards.board import new_board, section
-from deploy.boards.panels import (
-    ANY_IS_DOUBTFUL,
-    NONE_IS_BAD,
-    YES_NO,
-    Column,
-    Limits,
-    Line,
-    graph,
-    listing,
-    number,
-    words,
-)
+from deploy.boards.board import board_of_clusters, section
+from deploy.boards.panels import NONE_IS_BAD, YES_NO, Column, Limits, Line, graph, listing, number
 from deploy.boards.queries import age, increase, legend, newest, quantile, rate
-
-_LATE = Limits(orange=15, red=60)
+from deploy.boards.shared import LATE, heartbeat_age
 
 
 def board() -> dashboard.Dashboard:
     """Return the board."""
-    pipeline = new_board(
+    pipeline = board_of_clusters(
         "pipeline", "Kontrast itself", "Whether the other boards are correct and current, and which part is slow."
     )
-    for add in (_truth, _watch, _stream, _serve, _processes):
-        add(pipeline)
+    _truth(pipeline)
+    _watch(pipeline)
+    _stream(pipeline)
+    section(
+        pipeline,
+        "kontrast serve",
+        graph(
+            "End-to-end lag",
+            "From a change in ZooKeeper to the exporter, median and 99th percentile of rows.",
+            Line(quantile(0.5, pipeline_metrics.END_TO_END_LAG), legend(word="p50")),
+            Line(quantile(0.99, pipeline_metrics.END_TO_END_LAG), legend(word="p99")),
+            unit="s",
+        ).span(24),
+    )
     return pipeline
 
 
@@ -51,13 +50,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
             newest(pipeline_metrics.SESSION_CONNECTED),
             limits=NONE_IS_BAD,
         ).mappings(YES_NO),
-        number(
-            "Heartbeat age",
-            "Since the newest heartbeat that came through the whole pipeline.",
-            age(pipeline_metrics.HEARTBEAT),
-            unit="s",
-            limits=_LATE,
-        ),
+        heartbeat_age(),
         number(
             "Outputs are read",
             "Whether kontrast serve can read the outputs of the job.",
@@ -70,16 +63,21 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
             "Since the newest known batch of kontrast stream was done.",
             age(job_metrics.JOB_LAST_BATCH, SOURCE_LABEL),
             unit="s",
-            limits=_LATE,
+            limits=LATE,
             legend="kontrast stream {{source}}",
-            absent="no report of the job",
         ),
-        number(
-            "Unreadable znodes",
-            "Unreadable znodes since the job's state began. Their last good value stays.",
-            newest(pipeline_metrics.REFUSED),
-            limits=ANY_IS_DOUBTFUL,
-        ),
+        _agreement(),
+    )
+
+
+def _agreement() -> stat.Panel:
+    return number(
+        "Agreement",
+        "Writes of the controller that were expected, or that a rule of inference explains, among all since the "
+        "job's state began.",
+        newest(controller_metrics.AGREEMENT, matchers=('window="start"',)),
+        limits=Limits(below="orange", green=0.98),
+        unit="percentunit",
     )
 
 
@@ -88,18 +86,9 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         pipeline,
         "kontrast watch",
         graph(
-            "Lag of the watch",
-            "From a watch event's arrival to the stream's acknowledgement, median and 99th percentile.",
-            Line(quantile(0.5, watch_metrics.WATCH_LAG), legend(word="p50")),
-            Line(quantile(0.99, watch_metrics.WATCH_LAG), legend(word="p99")),
-            unit="s",
-        ),
-        graph(
-            "Events and windows",
-            "Watch events forwarded a second, and the windows in which they were read together.",
-            Line(rate(watch_metrics.WATCH_EVENTS), legend(word="events")),
-            Line(rate(watch_metrics.WATCH_WINDOWS), legend(word="windows")),
-            Line(rate(watch_metrics.WATCH_EVENTS_DROPPED), legend(word="dropped")),
+            "Records to the stream",
+            "Records that the stream acknowledged a second. A heartbeat comes each second.",
+            Line(rate(watch_metrics.WATCH_RECORDS)),
             unit="ops",
         ),
         graph(
@@ -107,35 +96,6 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
             "Complete reads of ZooKeeper by reason, and the differences that they found.",
             Line(increase(watch_metrics.WATCH_COMPLETE_READS, "reason"), legend("reason")),
             Line(increase(watch_metrics.WATCH_DIFFERENCES), legend(word="differences")),
-        ),
-        graph(
-            "Read from ZooKeeper",
-            "Reads of znodes a second.",
-            Line(rate(watch_metrics.WATCH_ZNODES_READ)),
-            unit="reqps",
-        ),
-        graph(
-            "Bytes from ZooKeeper", "Bytes that ZooKeeper sent.", Line(rate(watch_metrics.WATCH_BYTES_READ)), unit="Bps"
-        ),
-        graph(
-            "Waiting",
-            "The share of time that reads waited for their budget, and that was paused before complete reads.",
-            Line(rate(watch_metrics.WATCH_BUDGET_WAIT), legend(word="for the budget")),
-            Line(rate(watch_metrics.WATCH_JITTER_WAIT), legend(word="before complete reads")),
-            unit="percentunit",
-        ),
-        graph(
-            "Znodes",
-            "Znodes whose state has been published, and znodes that an ACL keeps from being read.",
-            Line(newest(watch_metrics.WATCH_ZNODES), legend(word="published")),
-            Line(newest(watch_metrics.WATCH_FORBIDDEN), legend(word="forbidden")),
-            stepped=True,
-        ),
-        graph(
-            "Records to the stream",
-            "Records that the stream acknowledged a second.",
-            Line(rate(watch_metrics.WATCH_RECORDS)),
-            unit="ops",
         ),
         listing(
             "Watchers",
@@ -148,19 +108,7 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
             Column("heartbeat age", f"time() - {newest(watch_metrics.WATCH_HEARTBEAT, 'instance')}", "s"),
             sort_by="instance",
             empty="no watcher is scraped",
-        )
-        .span(18)
-        .height(5),
-        number(
-            "How ZooKeeper is watched",
-            "One persistent watch, or one-shot watches on servers before 3.6, which miss brief znodes.",
-            newest(watch_metrics.WATCH_MODE, "mode"),
-            legend=legend("mode"),
-            absent="no watcher is scraped",
-        )
-        .mappings(words({1: ("watched", "green")}))
-        .span(6)
-        .height(5),
+        ).height(5),
     )
 
 
@@ -185,116 +133,9 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
             unit="s",
         ),
         graph(
-            "Records in, rows out",
-            "Lines in and out of the job per second. Refused lines are not records.",
-            Line(rate(job_metrics.JOB_RECORDS, SOURCE_LABEL), "records {{source}}"),
-            Line(rate(job_metrics.JOB_ROWS, SOURCE_LABEL), "rows {{source}}"),
-            Line(rate(job_metrics.JOB_REFUSED, SOURCE_LABEL), "refused lines {{source}}"),
-            unit="ops",
-        ),
-        graph(
-            "Batches",
-            "Batches done a second.",
-            Line(rate(job_metrics.JOB_BATCHES, SOURCE_LABEL), "batches {{source}}"),
-            unit="ops",
-        ),
-        graph(
-            "Memory of the state",
-            "Memory of the state stores.",
-            Line(newest(job_metrics.JOB_STATE_BYTES, SOURCE_LABEL), "state {{source}}"),
-            unit="bytes",
-        ),
-        graph(
-            "Values of the state",
-            "Headers and chunks of clusters that the state stores hold.",
-            Line(newest(job_metrics.JOB_STATE_VALUES, SOURCE_LABEL), "values {{source}}"),
-        ),
-        graph(
-            "Commit of the state",
-            "Time that the newest known batch's state took to commit, all tasks together.",
-            Line(newest(job_metrics.JOB_STATE_COMMIT, SOURCE_LABEL), "commit {{source}}"),
-            unit="s",
-        ),
-        graph(
             "Open files of the job",
             "Open files of the process that is nearest its limit, by role, and that limit.",
             Line(newest(job_metrics.JOB_OPEN_FDS, "role", SOURCE_LABEL), "{{role}} {{source}}"),
             Line(newest(job_metrics.JOB_MAX_FDS, "role", SOURCE_LABEL), "limit of {{role}} {{source}}"),
-        ),
-        graph(
-            "Threads of the job",
-            "Threads of the processes, by role.",
-            Line(newest(job_metrics.JOB_THREADS, "role", SOURCE_LABEL), "{{role}} {{source}}"),
-        ),
-        graph(
-            "Memory of the job",
-            "Resident memory of the processes, by role.",
-            Line(newest(job_metrics.JOB_RESIDENT, "role", SOURCE_LABEL), "{{role}} {{source}}"),
-            unit="bytes",
-        ),
-        graph(
-            "Processes of the job",
-            "Processes by role. Spark starts Python workers on demand.",
-            Line(newest(job_metrics.JOB_PROCESSES, "role", SOURCE_LABEL), "{{role}} {{source}}"),
-        ),
-        number(
-            "The job runs for",
-            "Since the job's process began. It restarts at 0.",
-            age(job_metrics.JOB_STARTED, SOURCE_LABEL),
-            unit="s",
-            legend="kontrast stream {{source}}",
-            absent="no report of the job",
-        ).span(12),
-    )
-
-
-def _serve(pipeline: dashboard.Dashboard) -> None:
-    section(
-        pipeline,
-        "kontrast serve",
-        shared.end_to_end_lag(),
-        graph(
-            "Rows read",
-            "Output rows that the exporter read a second, by output.",
-            Line(rate(pipeline_metrics.ROWS, "output"), legend("output")),
-            unit="ops",
-        ),
-        graph(
-            "Rows that were not read",
-            "Lines that are not rows, and gaps where rows were dropped before a read. Both should stay 0.",
-            Line(increase(pipeline_metrics.BAD_ROWS, "output"), "{{output}} bad rows"),
-            Line(increase(pipeline_metrics.GAPS, "output"), "{{output}} gaps"),
-        ),
-        graph(
-            "Newest change applied",
-            "Number of the newest ZooKeeper change within its epoch. It restarts with each leader of the ensemble.",
-            Line(newest(pipeline_metrics.ZXID_SEQUENCE), legend(word="sequence")),
-            unit="none",
-        ),
-    )
-
-
-def _processes(pipeline: dashboard.Dashboard) -> None:
-    section(
-        pipeline,
-        "Processes of watch and serve",
-        graph(
-            "Small objects",
-            "Objects of up to 512 bytes that Python holds. Growth for hours is a leak, or a cluster that grows.",
-            Line(newest(process_metrics.SMALL_OBJECTS, "instance"), "{{instance}}"),
-        ),
-        graph(
-            "Heap",
-            "Size of the larger objects. Resident memory is higher by the gaps between objects, which spread.",
-            Line(newest(process_metrics.HEAP_BYTES, "instance"), "{{instance}}"),
-            unit="bytes",
-        ),
-        listing(
-            "Versions",
-            "Version of each running Kontrast.",
-            ("instance", "version", "python"),
-            Column("up", newest(process_metrics.BUILD_INFO, "instance", "version", "python"), "bool_yes_no"),
-            sort_by="instance",
-            empty="kontrast serve is not scraped",
-        ).height(5),
+        ).span(24),
     )

@@ -6,12 +6,6 @@ from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 
 CLUSTER_LEGEND = f"{{{{{CLUSTER_LABEL}}}}}"
 
-# Kafka's gauges as its JMX exporter names them. Some configurations of the exporter append `_value`.
-JMX_OFFLINE = "kafka_controller_kafkacontroller_offlinepartitionscount"
-JMX_ACTIVE_CONTROLLERS = "kafka_controller_kafkacontroller_activecontrollercount"
-JMX_IMBALANCE = "kafka_controller_kafkacontroller_preferredreplicaimbalancecount"
-JMX_UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
-
 _CHOSEN = f'{CLUSTER_LABEL}=~"$kafka_cluster"'
 
 
@@ -25,6 +19,11 @@ def of_clusters(metric: Metric, *matchers: str, suffix: str = "") -> str:
     chosen = (_CHOSEN,) if CLUSTER_LABEL in metric.labels else ()
     both = ", ".join((*chosen, *matchers))
     return f"{metric.name}{suffix}{{{both}}}" if both else f"{metric.name}{suffix}"
+
+
+def of_every_cluster(expression: str) -> str:
+    """Return the expression for a board where no cluster is chosen."""
+    return expression.replace(f"{{{_CHOSEN}}}", "").replace(f"{_CHOSEN}, ", "")
 
 
 def newest(metric: Metric, *labels: str, matchers: tuple[str, ...] = ()) -> str:
@@ -52,12 +51,6 @@ def quantile(share: float, histogram: Metric, *labels: str, matchers: tuple[str,
 def age(metric: Metric, *labels: str) -> str:
     """Return seconds since the timestamp in the metric, by cluster and labels."""
     return f"time() - {newest(metric, *labels)}"
-
-
-def jmx(gauge: str) -> str:
-    """Return the sum of Kafka's own gauge over the brokers, without those that `kontrast serve` names like it."""
-    where = f'{{{_CHOSEN}, job!~"kontrast.*"}}'
-    return f"sum by ({CLUSTER_LABEL}) ({gauge}{where} or {gauge}_value{where})"
 
 
 def _by(metric: Metric, labels: tuple[str, ...]) -> str:

@@ -16,25 +16,13 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from controller.contract.alert_kinds.kind import NAME_PREFIX  # noqa: E402
-from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind  # noqa: E402 (needs the path above)
 from controller.contract.alert_row import Severity
 from controller.contract.remedies.remedy import Advice  # noqa: E402
 from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY  # noqa: E402
 from dashboards.catalogue.alert_metrics import ALERT_SINCE  # noqa: E402
 
 _WIDTH = 120
-
-# The board that a person reads first, by the section of the catalogue.
-_BOARDS = {
-    "Partitions": "kontrast-partitions",
-    "Brokers": "kontrast-brokers",
-    "The controller": "kontrast-controller",
-    "The way to KRaft": "kontrast-migration",
-    "Topics": "kontrast-deletions",
-    "ZooKeeper": "kontrast-controller",
-    "Writes that differ from the prediction": "kontrast-controller",
-    "Kontrast itself": "kontrast-pipeline",
-}
 
 # The core has no such kind, because `kontrast serve --probe-brokers` finds it.
 _BROKER_VIEW = AlertKind(
@@ -116,7 +104,7 @@ groups:
             {{ $labels.kafka_cluster }} has more alerts than `kontrast serve` names (alert_detail_limit). These rules
             omit {{ $value }} alerts. The output `alerts` has all.
           runbook_url: docs/runbooks/KontrastAlertsUnnamed.md
-          dashboard_url: d/kontrast-overview?var-kafka_cluster={{ urlquery $labels.kafka_cluster }}
+          dashboard_url: d/kontrast-cluster?var-kafka_cluster={{ urlquery $labels.kafka_cluster }}
           page_url: clusters/{{ reReplaceAll "[+]" "%20" (urlquery $labels.kafka_cluster) }}
 """
 
@@ -145,25 +133,23 @@ _RULE = """
 {texts}
           since: "{{{{ $value | humanizeTimestamp }}}}"
           runbook_url: docs/runbooks/{prefix}{name}.md
-          dashboard_url: d/{board}?var-kafka_cluster={{{{ urlquery $labels.kafka_cluster }}}}
+          dashboard_url: d/kontrast-cluster?var-kafka_cluster={{{{ urlquery $labels.kafka_cluster }}}}
 {page}"""
 
 
 def cluster_rules() -> str:
     """Return the content of `kontrast-cluster.yml`."""
     head = _HEAD.replace("LABELS", ", ".join(ALERT_SINCE.labels))
-    rules = [_rule(kind, _BOARDS[section]) for section, kinds in SECTIONS.items() for kind in kinds]
-    of_serve = (_rule(_BROKER_VIEW, _BOARDS["Brokers"]), _rule(_FINALIZED_TOO_EARLY, _BOARDS["The way to KRaft"]))
-    return head + "".join([*rules, *of_serve])
+    kinds = (*ALERT_KINDS.values(), _BROKER_VIEW, _FINALIZED_TOO_EARLY)
+    return head + "".join(map(_rule, kinds))
 
 
-def _rule(kind: AlertKind, board: str) -> str:
+def _rule(kind: AlertKind) -> str:
     return _RULE.format(
         prefix=NAME_PREFIX,
         name=kind.name,
         addition=_ADDITION,
         texts="\n".join(_texts(kind)),
-        board=board,
         page=_PAGE,
     )
 

@@ -69,7 +69,7 @@ def read_board(path: Path) -> Board:
     return Board(
         uid=content["uid"],
         panels=tuple(map(_panel, content["panels"])),
-        annotations={each["name"]: each["expr"] for each in content["annotations"]["list"]},
+        annotations={each["name"]: each["expr"] for each in content["annotations"].get("list", ())},
         variables=tuple(content["templating"]["list"]),
     )
 

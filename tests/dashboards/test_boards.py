@@ -18,16 +18,13 @@ import msgspec
 import promql_parser
 import pytest
 
-from dashboards.catalogue.metric import CLUSTER_LABEL, PARTITIONS_PAGE, MetricType
+from dashboards.catalogue.metric import CLUSTER_LABEL, MetricType
 from dashboards.catalogue.table import CATALOGUE
 from tests.dashboards.grafana_boards import GRAFANA, all_boards, read_board
 
 SCHEMA = json.loads((Path(__file__).parent / "grafana_schema" / "board.schema.json").read_text(encoding="utf-8"))
-RULES = "".join(
-    (Path(__file__).parents[2] / "deploy" / "prometheus" / f"kontrast-{name}.yml").read_text(encoding="utf-8")
-    for name in ("self", "cluster")
-)
 FILES = sorted(path.name for path in GRAFANA.glob("*.json"))
+FLEET = "kontrast-fleet.json"
 METRICS = {
     name: metric
     for metric in CATALOGUE
@@ -37,34 +34,11 @@ METRICS = {
         else [metric.name]
     )
 }
-JMX_LABELS = {CLUSTER_LABEL, "job"}
 TARGET_LABELS = {"job", "instance"}  # Prometheus's own
 
 made_on_newer_pythons = pytest.mark.skipif(
     sys.version_info < (3, 11), reason="the library that makes the boards needs Python 3.11"
 )
-
-# Totals since the beginning of the job's state. A rate does not count the first value of a series.
-TOTALS = {
-    "Divergences",
-    "Divergences by kind",
-    "Inferred events",
-    "Unreadable znodes",
-    "Writes explained by inference",
-}
-
-# Metrics that no board or rule asks for, and why.
-NOT_ASKED_FOR = {
-    "kontrast_last_zxid_epoch": "it changes when ZooKeeper elects, which is no trouble of Kafka",
-    "kontrast_broker_detail_dropped": "more brokers than are named are in no cluster that was seen",
-    "kontrast_watch_maintenance_windows": "who opened a window knows of it",
-    "kontrast_watch_bad_maintenance_files_total": "the watcher's log says it",
-    **dict.fromkeys((metric.name for metric in CATALOGUE if "_page" in metric.name), "switched on by few"),
-    **dict.fromkeys((metric.name for metric in CATALOGUE if metric.page == PARTITIONS_PAGE), "one series a partition"),
-    "kontrast_alertmanager_last_delivery_timestamp_seconds": "a rule asks whether it can be told",
-    **dict.fromkeys((metric.name for metric in CATALOGUE if "_broker_view_" in metric.name), "switched on by few"),
-    **dict.fromkeys((metric.name for metric in CATALOGUE if "_http_" in metric.name), "the log says it"),
-}
 
 
 def board(name: str) -> dict:
@@ -104,10 +78,11 @@ def problems_of(content: dict) -> list[str]:
 
 def test_there_are_the_boards_that_people_look_for():
     uids = {each.uid for each in all_boards()}
-    assert uids == {
-        f"kontrast-{what}"
-        for what in ("fleet", "overview", "controller", "partitions", "brokers", "deletions", "migration", "pipeline")
-    }
+    assert uids == {"kontrast-fleet", "kontrast-cluster", "kontrast-pipeline"}
+
+
+def test_nobody_has_to_read_more_than_45_panels():
+    assert sum(len(panels(name)) for name in FILES) <= 45
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -128,7 +103,7 @@ def test_a_board_fits_grafanas_own_types(name):
     ],
 )
 def test_grafanas_types_refuse_what_is_misspelt(path, value):
-    content = board("kontrast-overview.json")
+    content = board("kontrast-cluster.json")
     at = content
     for key in path[:-1]:
         at = at[key]
@@ -152,25 +127,13 @@ def test_every_query_parses_and_asks_for_what_is_exported(name):
     assert expressions(name)
     for expression in expressions(name):
         found = list(selectors(promql_parser.parse(expression.replace("$__rate_interval", "1m"))))
-        assert len(found) == len(re.findall(r"\b(?:kontrast|kafka_controller|kafka_server)_\w+", expression))
+        assert len(found) == len(re.findall(r"\bkontrast_\w+", expression))
         for selector in found:
             matched = {matcher.name for matcher in selector.matchers.matchers}
-            if selector.name.startswith("kafka_"):
-                assert matched == JMX_LABELS, expression
-                continue
             metric = METRICS[selector.name]
             assert matched <= set(metric.labels), expression
-            assert (CLUSTER_LABEL in matched) is (CLUSTER_LABEL in metric.labels), expression
-
-
-def test_every_metric_is_asked_for_by_a_board_or_a_rule():
-    asked = {
-        name for board_name in FILES for text in expressions(board_name) for name in re.findall(r"kontrast_\w+", text)
-    }
-    asked |= set(re.findall(r"\bkontrast_\w+", RULES))
-    asked |= {name.removesuffix("_bucket") for name in asked}
-    exported = {metric.name for metric in CATALOGUE}
-    assert exported - asked == set(NOT_ASKED_FOR)
+            is_of_chosen_clusters = CLUSTER_LABEL in metric.labels and name != FLEET
+            assert (CLUSTER_LABEL in matched) is is_of_chosen_clusters, expression
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -196,8 +159,6 @@ def test_labels_in_a_legend_are_labels_of_its_series(name):
 def test_counters_are_shown_as_rates_over_the_right_interval(name):
     for panel, query in read_board(GRAFANA / name).queries():
         assert not re.search(r"\[\d", query.expression), "use $__rate_interval"
-        if panel.title in TOTALS:
-            continue
         for metric in re.findall(r"\bkontrast_\w+", query.expression):
             if METRICS[metric].type in (MetricType.COUNTER, MetricType.HISTOGRAM):
                 assert re.search(rf"(rate|increase)\({metric}", query.expression), panel.title
@@ -219,19 +180,31 @@ def test_the_conventions_of_a_board_hold(name):
     for link in boards:
         assert (link["type"], link["includeVars"], link["keepTime"]) == ("dashboards", True, True)
         assert set(link["tags"]) <= set(content["tags"])
-    assert [each["name"] for each in content["annotations"]["list"]] == ["Failovers", "Unclean elections"]
     variables = {variable["name"]: variable for variable in content["templating"]["list"]}
     assert variables["datasource"]["type"] == "datasource"
-    cluster = variables[CLUSTER_LABEL]
-    assert cluster["refresh"] == 2
-    query = re.fullmatch(r"label_values\((\w+), (\w+)\)", cluster["query"])
-    assert query is not None
-    assert query[2] in METRICS[query[1]].labels
     assert variables["kontrast_url"]["query"] == "label_values(kontrast_page_info, url)"
     titles = [panel["title"] for panel in content["panels"] if panel["type"] != "row"]
     assert len(titles) == len(set(titles))
     ids = [panel["id"] for panel in content["panels"]]
     assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_board_opens_with_one_cluster_and_the_fleets_shows_all(name):
+    content = board(name)
+    variables = {variable["name"]: variable for variable in content["templating"]["list"]}
+    marked = [each["name"] for each in content["annotations"].get("list", ())]
+    if name == FLEET:
+        assert CLUSTER_LABEL not in variables
+        assert marked == []
+        return
+    cluster = variables[CLUSTER_LABEL]
+    assert cluster["refresh"] == 2
+    assert cluster["includeAll"] is False
+    query = re.fullmatch(r"label_values\((\w+), (\w+)\)", cluster["query"])
+    assert query is not None
+    assert query[2] in METRICS[query[1]].labels
+    assert marked == ["Failovers", "Unclean elections"]
 
 
 def pattern_of_pages(panel: dict, expression: str) -> str:
