@@ -1,6 +1,7 @@
-"""Fill `how-to/after-an-incident.md` with the output of its commands, and draw its two pictures.
+"""Fill `how-to/after-an-incident.md` with the output of its commands, and draw its picture.
 
-`make docs` runs it. People write the page's text, and this program replaces the output below each `$ kontrast`.
+`make docs` runs it. People write the page's text, and this program replaces the output below each `$ kontrast`, whose
+first lines are enough where the command ends with `| head -N`.
 """
 
 from __future__ import annotations
@@ -26,27 +27,25 @@ from tests.recorded_moment import zk_data  # noqa: E402
 
 PAGE = Path(__file__).parent / "how-to" / "after-an-incident.md"
 PICTURE = Path(__file__).with_name("postmortem.svg")
-MAP = Path(__file__).with_name("postmortem-map.svg")
-_BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n]*)\n.*?```", re.DOTALL)
+_BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n|]*?)(?P<cut> \| head -(\d+))?\n.*?```", re.DOTALL)
 _SVG = re.compile(r"<svg.*</svg>", re.DOTALL)
-_COPY, _HTML, _MAP = "copy", "postmortem.html", "map.svg"  # names in the page's commands
 
 
-def filled(page: str) -> tuple[str, str, str]:
-    """Return the page with the output of its commands, the drawn timeline, and the map of the bad moment."""
+def filled(page: str) -> tuple[str, str]:
+    """Return the page with the output of its commands, and the drawn timeline."""
     with tempfile.TemporaryDirectory() as name:
         directory = Path(name)
-        (directory / _COPY).symlink_to(zk_data(directory / "recording"), target_is_directory=True)
+        (directory / "copy").symlink_to(zk_data(directory / "recording"), target_is_directory=True)
         with _inside(directory):
             text = _BLOCK.sub(_printed, page)
-        timeline = _picture((directory / _HTML).read_text(encoding="utf-8"))
-        return text, timeline, (directory / _MAP).read_text(encoding="utf-8")
+        return text, _picture((directory / "postmortem.html").read_text(encoding="utf-8"))
 
 
 def _printed(block: re.Match[str]) -> str:
     done = CliRunner().invoke(kontrast, shlex.split(block["command"]))
     assert done.exit_code in (0, 1), f"{block['command']}: {done.output}"
-    return f"```console\n$ kontrast {block['command']}\n{done.stdout}```"
+    shown = "".join(done.stdout.splitlines(keepends=True)[: int(block[3] or sys.maxsize)])
+    return f"```console\n$ kontrast {block['command']}{block['cut'] or ''}\n{shown}```"
 
 
 def _picture(html: str) -> str:
@@ -71,8 +70,8 @@ def _inside(directory: Path):  # noqa: ANN202 (a generator's)
 
 
 def main() -> None:
-    """Write the page and its pictures."""
-    for file, text in zip((PAGE, PICTURE, MAP), filled(PAGE.read_text(encoding="utf-8")), strict=True):
+    """Write the page and its picture."""
+    for file, text in zip((PAGE, PICTURE), filled(PAGE.read_text(encoding="utf-8")), strict=True):
         file.write_text(text, encoding="utf-8")
 
 
