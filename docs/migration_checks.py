@@ -20,7 +20,7 @@ _WIDTH = 120
 _HEAD = """# Obstacles to a migration to KRaft
 
 Look up a problem that [`kontrast migration check`](cli.md#migration-check) found. The order is that of the command,
-worst first. Each problem concerns all releases unless it names some.
+worst first, and the command adds the source in Kafka. Each problem concerns all releases unless it names some.
 
 """
 
@@ -49,7 +49,6 @@ def _entry(check: Check) -> str:
         "Shown by": _shown_by(check),
         "Means": check.means,
         "Do": check.mend,
-        "Source": f"{check.source}.",
     }
     parts = "\n".join(_wrapped(f"{name}: {text}", "- ") for name, text in facts.items())
     return f"## {check.name}\n\n{check.what[0].upper()}{check.what[1:]} ({outcome}{releases}).\n\n{parts}\n"

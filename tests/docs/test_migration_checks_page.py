@@ -17,7 +17,7 @@ _CLASSES = [Outcome.LOSES, Outcome.KILLS, Outcome.STICKS, Outcome.BLOCKS, Outcom
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.name)
 def test_a_check_is_told_with_all_that_the_table_says(check):
     entry = " ".join(PAGE.split(f"\n## {check.name}\n")[1].split("\n## ")[0].split())
-    for text in (f"**{check.outcome.value}**", check.shown_by, check.means, check.mend, check.source):
+    for text in (f"**{check.outcome.value}**", check.shown_by, check.means, check.mend):
         assert text in entry
     assert check.releases == "all" or check.releases in entry
     assert ("always named as not checked" in entry) is (check.find is nothing)
