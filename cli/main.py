@@ -40,7 +40,6 @@ _SECTIONS: Final = {
             "check": "List a cluster's problems, worst first, with start and next step.",
             "explain": "Explain the state of a partition, topic, broker or controller.",
             "timeline": "Print the events of a cluster in order, or write a page with a picture.",
-            "report": "Report availability, failovers and alerts of one or hundreds of clusters over weeks.",
             "whatif": "Simulate the loss, shutdown or return of brokers, or a reassignment.",
             "restartable": "Show whether a broker may be restarted now, with every reason against it.",
             "diff": "Compare snapshots, moments, ZooKeeper with due writes, or ZooKeeper with brokers.",

@@ -1,4 +1,4 @@
-"""Builder of the files for spark-submit in `dist/`: code for --py-files, the programs, and the list for --jars.
+"""Builder of the files for spark-submit in `dist/`: code for --py-files, the program, and the list for --jars.
 
 Run it by `make dist`. It needs only the standard library. Equal code gives an equal archive, byte for byte.
 """
@@ -30,7 +30,7 @@ _FILE_MODE = 0o644 << 16
 
 
 def make(directory: Path) -> tuple[Path, ...]:
-    """Make the files in this directory: kontrast.zip, kontrast-stream.py, kontrast-report.py, jars.txt."""
+    """Make the files in this directory: kontrast.zip, kontrast-stream.py, jars.txt."""
     directory.mkdir(parents=True, exist_ok=True)
     code = directory / "kontrast.zip"
     with zipfile.ZipFile(code, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -38,11 +38,10 @@ def make(directory: Path) -> tuple[Path, ...]:
             info = zipfile.ZipInfo(str(file.relative_to(ROOT)), _FIRST_DAY_OF_ZIP)
             info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, _FILE_MODE
             archive.writestr(info, file.read_bytes())
-    names = ("kontrast-stream.py", "kontrast-report.py")
-    programs = (Path(shutil.copy(ROOT / "deploy" / "spark" / name, directory)) for name in names)
+    program = Path(shutil.copy(ROOT / "deploy" / "spark" / "kontrast-stream.py", directory))
     jars = directory / "jars.txt"
     jars.write_text("".join(f"{name}\n" for name in connector_jars()), encoding="ascii")
-    return code, *programs, jars
+    return code, program, jars
 
 
 def connector_jars() -> list[str]:

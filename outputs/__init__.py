@@ -8,10 +8,9 @@ from typing import Final
 from outputs.source import Chunk, OutputsError, OutputsSource, SourceDownError
 from transport.address import Address, JournalAddress
 
-__all__ = ["CHANGES", "Chunk", "OutputsError", "OutputsSource", "SourceDownError", "open_changes", "open_outputs"]
+__all__ = ["Chunk", "OutputsError", "OutputsSource", "SourceDownError", "open_changes", "open_outputs"]
 
-CHANGES: Final = "changes"
-"""Name of the stream that `kontrast watch` writes, among the missing parts of a source."""
+_CHANGES: Final = "changes"
 
 
 def open_outputs(address: Address, wanted: Sequence[str], late: Collection[str] = ()) -> OutputsSource:
@@ -37,4 +36,4 @@ def open_changes(address: Address) -> OutputsSource:
         return JournalSource(directory.parent, (directory.name,))
     from outputs.kafka import KafkaSource
 
-    return KafkaSource(address, (CHANGES,), {address.topic: CHANGES})
+    return KafkaSource(address, (_CHANGES,), {address.topic: _CHANGES})

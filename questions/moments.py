@@ -12,8 +12,8 @@ from controller.contract.records import LATEST_MS
 TIMES: Final = "14:03, yesterday 22:00, -15m, 2024-05-01T03:12:00Z, or milliseconds since 1970"
 """The forms of a time, for help texts and refusals."""
 
-UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
-AGE: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
+_UNITS_MS: Final = {"m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 7 * 86_400_000}
+_AGE: Final = re.compile(r"([1-9][0-9]{0,5})([mhdw])")
 _MOST_DIGITS: Final = len(str(LATEST_MS))
 _TIME_OF_DAY: Final = re.compile(r"(?:(today|yesterday) )?([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)")
 
@@ -55,9 +55,9 @@ def moment_ms(text: str, now: datetime) -> int:
     """
     if text.isascii() and text.isdigit():
         return int(text) if len(text) <= _MOST_DIGITS else LATEST_MS + 1
-    age = AGE.fullmatch(text.removeprefix("-")) if text.startswith("-") else None
+    age = _AGE.fullmatch(text.removeprefix("-")) if text.startswith("-") else None
     if age is not None:
-        return round(now.timestamp() * 1000) - int(age[1]) * UNITS_MS[age[2]]
+        return round(now.timestamp() * 1000) - int(age[1]) * _UNITS_MS[age[2]]
     said = text.removesuffix(" local")
     found = _TIME_OF_DAY.fullmatch(said)
     if found is None:

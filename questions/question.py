@@ -61,7 +61,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     answer: ClassVar[Any]  # type of the answer that `ask` returns, for its JSON
     needs_past: ClassVar[bool] = False
     asks_clients: ClassVar[bool] = False  # the picture should have the consumer groups and teams
-    timeout_seconds: ClassVar[float] = 120.0  # 200,000 partitions take some ten seconds
 
     def scope(self) -> Scope:
         """Return the part of the cluster that the picture must have."""

@@ -87,14 +87,6 @@ def read_retention(texts: Mapping[str, str]) -> dict[str, int | None]:
     return {output: None if text == _NONE else int(text) for output, text in texts.items()}
 
 
-def check_resources(master: str, driver_memory: str) -> None:
-    """Reject resources with which Spark cannot start on one machine. Raise StreamError."""
-    if not _LOCAL_MASTER.fullmatch(master):
-        raise StreamError(f"master {master!r} is not local[N] or local[*], because the job runs inside one process")
-    if not _JVM_MEMORY.fullmatch(driver_memory):
-        raise StreamError(f"driver memory {driver_memory!r} is no size. Write it like 512m or 2g")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokersConfig:
     """A cluster's broker settings and release, as text. Raise StreamError for unreadable texts.
@@ -169,7 +161,7 @@ class StreamConfig:
             )
         if self.hadoop_directory is not None and not Path(self.hadoop_directory).expanduser().is_dir():
             raise StreamError(f"hadoop_directory {self.hadoop_directory} is no directory")
-        check_resources(self.master, self.driver_memory)
+        self._check_resources()
         for name, smallest in _SMALLEST.items():
             value = getattr(self, name)
             if value is not None and value < smallest:
@@ -185,6 +177,14 @@ class StreamConfig:
             )
         self.retention  # noqa: B018 (the property checks)
         self._brokers_of_the_others()
+
+    def _check_resources(self) -> None:
+        if not _LOCAL_MASTER.fullmatch(self.master):
+            raise StreamError(
+                f"master {self.master!r} is not local[N] or local[*], because the job runs inside one process"
+            )
+        if not _JVM_MEMORY.fullmatch(self.driver_memory):
+            raise StreamError(f"driver memory {self.driver_memory!r} is no size. Write it like 512m or 2g")
 
     @property
     def retention(self) -> dict[str, Retention]:

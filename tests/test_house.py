@@ -39,7 +39,6 @@ SMALL_MODULES = {
 }
 LONG_FUNCTIONS = {
     "cli/commands/ask/place.py place": "twelve lines are its options",
-    "cli/commands/ask/report.py report": "thirteen lines are its options",
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",
     "deploy/boards/panels.py listing": "one panel, an attribute a line",
     "docs/metrics.py metrics_page": "the page's text in its order",

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from wording.sentences import counted
-
 _LONGEST: Final = 1_000
-_FIRST: Final = 10
 
 # A text, alone or with its meaning: page, warn, info, ok, unknown, or strong for a title.
 Part: TypeAlias = "str | tuple[str, str]"
@@ -41,14 +38,6 @@ Said: TypeAlias = Iterator[Line | Table]
 def line(*parts: Part, indent: int = 0) -> Line:
     """Return a line of these parts."""
     return Line(parts, indent)
-
-
-def first_of(texts: Sequence[str], indent: int, noun: str = "") -> Iterator[Line]:
-    """Yield the first ten texts as lines, and a line that counts the others."""
-    yield from (line(text, indent=indent) for text in texts[:_FIRST])
-    left = len(texts) - _FIRST
-    if left > 0:
-        yield line(f"and {counted(left, f'more {noun}') if noun else f'{left:,} more'}", indent=indent)
 
 
 def cut(text: str) -> str:

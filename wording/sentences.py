@@ -5,7 +5,6 @@ A list names up to ten members, because a person can act on ten. A longer list h
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -100,16 +99,6 @@ def first_sentence(text: str) -> str:
 def event_of(cause: str) -> str:
     """Return the event in an alert's sentences, which a colon separates from its effect."""
     return first_sentence(cause).partition(": ")[0]
-
-
-def share(availability: float) -> str:
-    """Return an availability in per cent, rounded down so that 100 % means without any outage."""
-    return f"{math.floor(round(availability * 100_000, 6)) / 1_000:.3f} %"
-
-
-def minutes_of(minutes: float) -> str:
-    """Return minutes of a report's table with enough digits to show a short outage."""
-    return f"{minutes:,.1f}" if minutes >= 100 or not minutes else f"{minutes:.4g}"
 
 
 def _without_s(singular: str) -> str:

@@ -13,12 +13,13 @@ from typing import Final
 import anyio
 import msgspec
 
-from cli.mcp_server.tools import TOOLS, Asked, Told
+from cli.mcp_server.tools import Asked, Told
 from controller.contract.decoding import JsonDecoder
 from streaming.processes import die_with
 
 MOST_BYTES: Final = 4 * 1024**2  # more than an assistant can read
 _MOST_ARGUMENT_BYTES: Final = 64 * 1024
+TIMEOUT_SECONDS: Final = 120.0  # 200,000 partitions take some ten seconds
 MOST_WAITING: Final = 4  # the last question waits for four others, each of 10 to 20 s with 200,000 partitions
 _TOLD: Final = JsonDecoder(Told)
 
@@ -48,7 +49,7 @@ class Answers:
         if waiting >= MOST_WAITING:
             raise NoAnswerError(f"a question runs and {waiting} wait, so ask again in a minute")
         async with self._free:
-            told = await self._answer(line, TOOLS[asked.tool].timeout_seconds)
+            told = await self._answer(line)
         if told.content is None:
             raise NoAnswerError(told.refusal)
         return told
@@ -60,13 +61,13 @@ class Answers:
             with anyio.CancelScope(shield=True):
                 await worker.wait()
 
-    async def _answer(self, line: bytes, timeout_seconds: float) -> Told:
+    async def _answer(self, line: bytes) -> Told:
         told: Told | None = None
         try:
-            with anyio.fail_after(timeout_seconds):
+            with anyio.fail_after(TIMEOUT_SECONDS):
                 told = await self._told(line)
         except TimeoutError:
-            raise NoAnswerError(f"no answer within {timeout_seconds:g} s") from None
+            raise NoAnswerError(f"no answer within {TIMEOUT_SECONDS:g} s") from None
         finally:
             if told is None or told.is_last:
                 await self._end()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 import msgspec
 
@@ -11,39 +11,11 @@ from questions import everywhere
 from questions.check import Check
 from questions.explain.subject import Explain
 from questions.may_restart import MayRestart
-from questions.picture import Picture
-from questions.question import Question, meaning, schema_of
-from questions.report.report import Report
+from questions.question import Question, schema_of
 from questions.timeline.question import ShowTimeline
 from questions.what_if import WhatIf, WhatIfEach, WhatIfRolling
 
 _CLUSTER: Final = "cluster"
-
-
-class ShowReport(Question, frozen=True):
-    """Report availability by topic and team, failovers, crashes of brokers and alerts over weeks."""
-
-    answer = Report
-    needs_past = True
-    timeout_seconds = 900.0  # a Spark job, which takes some ten seconds to start
-
-    slo: Annotated[float | None, meaning("Required share of partition-minutes writable with acks=all, like 99.95.")] = (
-        None
-    )
-    since: Annotated[str | None, meaning("Start: an age such as 30d, or a time.")] = None
-    until: Annotated[str | None, meaning("End: an age such as 1d, or a time.")] = None
-
-    def ask(self, picture: Picture) -> Report:
-        """Fail, because the report reads weeks of rows and no picture."""
-        raise NotImplementedError(f"the report of {picture.header.cluster} is a Spark job")
-
-    def arguments(self, cluster: str | None) -> Iterator[str]:
-        """Yield the arguments of `kontrast report`, so that a value with a leading dash is no flag."""
-        yield "--format=json"
-        for name, value in (("cluster", cluster), ("slo", self.slo), ("since", self.since), ("until", self.until)):
-            if value is not None:
-                yield f"--{name}={value}"
-
 
 TOOLS: Final[Mapping[str, type[Question]]] = {
     "check": Check,
@@ -53,7 +25,6 @@ TOOLS: Final[Mapping[str, type[Question]]] = {
     "whatif_each": WhatIfEach,
     "whatif_rolling": WhatIfRolling,
     "restartable": MayRestart,
-    "report": ShowReport,
     **{name.replace("-", "_"): everywhere.question(name) for name in everywhere.names()},
 }
 

@@ -10,7 +10,6 @@ import io
 import os
 import resource
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
@@ -20,7 +19,7 @@ from typing import Any, Final
 import click
 import msgspec
 
-from cli.mcp_server.tools import Asked, ShowReport, Told
+from cli.mcp_server.tools import Asked, Told
 from cli.printing import standard_error
 from cli.settings.config import ConfigError
 from cli.sources.asking import answer_of, warn_of_doubts
@@ -29,7 +28,6 @@ from controller.contract.decoding import JsonDecoder
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import NotFoundError, Question
-from streaming.processes import die_with
 
 # A read of 200,000 partitions takes up to 1 GB. A worker that grew beyond the first limit ends after its answer, and
 # none can grow beyond the second.
@@ -37,7 +35,6 @@ _KEPT_BYTES: Final = 1024**3
 _MOST_BYTES: Final = 8 * 1024**3
 _NEVER: Final = threading.Event()
 _ASKED: Final = JsonDecoder(Asked)
-_OBJECT: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict)
 
 
 def main(source: Sequence[str]) -> None:
@@ -46,11 +43,11 @@ def main(source: Sequence[str]) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not come between answers
     standard_error.configure()
-    _limit(_MOST_BYTES)
+    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     flags = read_source_flags(source)
     for line in sys.stdin.buffer:
         question, cluster = _ASKED.decode(line).read()
-        told = _told(question, cluster, source, flags)
+        told = _told(question, {**flags, "cluster": cluster or flags["cluster"]})
         is_last = _resident_bytes() > _KEPT_BYTES
         answers.write(msgspec.json.encode(msgspec.structs.replace(told, is_last=is_last)) + b"\n")
         answers.flush()
@@ -58,46 +55,19 @@ def main(source: Sequence[str]) -> None:
             return
 
 
-def _told(question: Question, cluster: str | None, source: Sequence[str], flags: Mapping[str, Any]) -> Told:
+def _told(question: Question, flags: Mapping[str, Any]) -> Told:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            if isinstance(question, ShowReport):
-                content = _reported([*source, *question.arguments(cluster)])
-            else:
-                content = _answered(question, {**flags, "cluster": cluster or flags["cluster"]})
+            found = answer_of(source_of(flags), question, flags, _NEVER)
+            warn_of_doubts(found.picture)
     except (NotFoundError, ConfigError, IngestError, ServeError) as error:
         return Told(refusal=str(error))
     except click.UsageError as error:
         return Told(refusal=error.format_message())
     except MemoryError:
         return Told(refusal=f"the answer needs more than {_MOST_BYTES} bytes of memory")
-    warnings = said.getvalue().strip()
-    return Told(content, warnings) if content is not None else Told(refusal=warnings)
-
-
-def _answered(question: Question, flags: Mapping[str, Any]) -> Any:  # noqa: ANN401 (each question has its own)
-    found = answer_of(source_of(flags), question, flags, _NEVER)
-    warn_of_doubts(found.picture)
-    return found.answer
-
-
-def _reported(arguments: Sequence[str]) -> object | None:
-    """Return the answer of `kontrast report`, None if it fails. Its Spark job ends with this worker."""
-    worker = os.getpid()
-
-    def begin() -> None:
-        die_with(worker)
-        _limit(resource.RLIM_INFINITY)  # Java reserves more than it uses
-
-    command = [sys.executable, "-m", "cli", "report", *arguments]
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, preexec_fn=begin)
-    sys.stderr.write(done.stderr.decode(errors="replace"))
-    return _OBJECT.decode(done.stdout) if done.stdout.strip() else None
-
-
-def _limit(most_bytes: int) -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (most_bytes, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    return Told(found.answer, said.getvalue().strip())
 
 
 def _resident_bytes() -> int:

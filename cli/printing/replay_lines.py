@@ -14,15 +14,13 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId, Zxid
 from controller.contract.metadata_rows import BrokerRow
 from controller.contract.outputs import OUTPUTS
-from controller.contract.records import LATEST_MS, Record, RecordKind
+from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.view.gauges import gauges_row
 from controller.view.types import FOLLOWING, Context
 from questions.replay.agreement import Agreement
 from questions.replay.incidents import Incidents
 from questions.replay.phases import MigrationPast
-from questions.report.account import EVER_MS, Account
-from questions.report.cluster_report import report_of
 from wording.times import moment_in_utc
 
 EMITTABLE: Final = OUTPUTS
@@ -67,9 +65,6 @@ class RowWriter:
         self._unchanged = unchanged
         self._incidents = Incidents()
         self._migration = MigrationPast()
-        self._account = Account(since_ms=LATEST_MS)  # counts nothing until the output begins
-        self._account.begin(EVER_MS)
-        self._since_ms: int | None = None
         self._gauges: dict[str, Any] | None = None
         self._newest: Record | None = None
         self._held: list[Mapping[str, Any]] = []
@@ -79,7 +74,6 @@ class RowWriter:
         """Note a record. If it belongs to another transaction, the previous transaction is complete."""
         if self._before is None and record.zxid >= self._from_zxid:
             self._before = Agreement.so_far(context.header)
-            self._begin_account(record, context)
         if self._newest is not None and (record.zxid != self._newest.zxid or record.kind is RecordKind.HEARTBEAT):
             self._write_gauges(context)
         self._newest = record
@@ -99,23 +93,7 @@ class RowWriter:
         else:
             print_plain((*self._migration.said(), *self._incidents.said()))
         if self._before is not None and self._newest is not None:
-            self._write_summary(context, self._newest)
             self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
-
-    def _begin_account(self, record: Record, context: Context) -> None:
-        if self._from_zxid:
-            self._account.take_counts(context, record)
-            self._since_ms = record.observed_ms
-        self._account.count_from(record.observed_ms)
-
-    def _write_summary(self, context: Context, last: Record) -> None:
-        self._account.take_counts(context, last)
-        report = report_of(last.cluster, self._account.part(), self._since_ms)
-        if self._as_json:
-            stamp = {"kind": "summary", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
-            self._write(stamp | msgspec.to_builtins(report))
-        else:
-            print_plain(report.summary())
 
     def _write_agreement(self, agreement: Agreement, last: Record) -> None:
         if self._as_json:
@@ -128,7 +106,6 @@ class RowWriter:
         """Write the row if its output is chosen and it says something."""
         if isinstance(row, RefusedRow) and "refused" not in self._outputs:
             self.refused += 1
-        self._account.take(row)
         if isinstance(row, BrokerRow):
             self._incidents.take_broker(row)
         if row.zxid < self._from_zxid or not _is_written(row):

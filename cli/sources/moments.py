@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from controller.contract.ids import Zxid
-from questions.moments import AGE, UNITS_MS, read_moment, read_zxid
+from questions.moments import read_moment, read_zxid
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,25 +46,6 @@ class MomentParameter(click.ParamType["Until"]):
             return Until(*read_moment(value))
         except ValueError as error:
             self.fail(f"{error}.")
-
-
-class Ago(click.ParamType[int]):
-    """A time, or an age before the end of a window, in milliseconds. An age is below zero."""
-
-    name = "AGE|TIME"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the moment or age in milliseconds, or fail for an invalid text."""
-        if isinstance(value, int):
-            return value
-        found = AGE.fullmatch(str(value))
-        if found is not None:
-            return -int(found[1]) * UNITS_MS[found[2]]
-        if str(value).startswith("0x"):
-            self.fail(f"{value!r} is a zxid, and each cluster counts its own. Give a time.")
-        time_ms = MomentParameter().convert(value, param, ctx).time_ms
-        assert time_ms is not None, "only a zxid has no time"
-        return time_ms
 
 
 def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:

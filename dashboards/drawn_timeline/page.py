@@ -34,7 +34,16 @@ summary { cursor: pointer; }
 def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
     """Return the page's HTML. `doubts` are the reasons why the timeline may be incomplete."""
     about = f": {timeline.about}" if timeline.about else ""
-    page, body = begun_page(printable(f"What happened in cluster {timeline.cluster}{about}"))
+    title = printable(f"What happened in cluster {timeline.cluster}{about}")
+    page = Element("html", {"lang": "en"})
+    head = SubElement(page, "head")
+    SubElement(head, "meta", {"charset": "utf-8"})
+    SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": _NOTHING_FROM_ELSEWHERE})
+    SubElement(head, "meta", {"name": "viewport", "content": "width=device-width"})
+    SubElement(head, "title").text = title
+    SubElement(head, "style").text = VARIABLES + _STYLE + STYLE
+    body = SubElement(page, "body")
+    SubElement(body, "h1").text = title
     SubElement(
         body, "p"
     ).text = f"{_day(timeline.begin_ms)} to {_day(timeline.end_ms)} UTC, {counted(len(timeline.events), 'event')}"
@@ -43,25 +52,6 @@ def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
     body.append(drawn(timeline))
     body.append(_legend(timeline))
     body.append(_table(timeline.events))
-    return written(page)
-
-
-def begun_page(title: str, style: str = "") -> tuple[Element, Element]:
-    """Return a self-contained page with its title, and its body."""
-    page = Element("html", {"lang": "en"})
-    head = SubElement(page, "head")
-    SubElement(head, "meta", {"charset": "utf-8"})
-    SubElement(head, "meta", {"http-equiv": "Content-Security-Policy", "content": _NOTHING_FROM_ELSEWHERE})
-    SubElement(head, "meta", {"name": "viewport", "content": "width=device-width"})
-    SubElement(head, "title").text = title
-    SubElement(head, "style").text = VARIABLES + _STYLE + STYLE + style
-    body = SubElement(page, "body")
-    SubElement(body, "h1").text = title
-    return page, body
-
-
-def written(page: Element) -> str:
-    """Return the page as text."""
     return f"<!DOCTYPE html>\n{tostring(page, encoding='unicode', method='html')}\n"
 
 

@@ -15,13 +15,13 @@ from transport.printable import printable
 WIDTH: Final = 1200
 LEFT: Final = 190  # width of the lanes' names
 RIGHT: Final = 12
-TOP: Final = 26  # height of the times
-LANE: Final = 20
-BAR: Final = 14
-LEAST_BAR: Final = 1.5  # so that a short outage stays visible
+_TOP: Final = 26  # height of the times
+_LANE: Final = 20
+_BAR: Final = 14
+_LEAST_BAR: Final = 1.5  # so that a short outage stays visible
 _CHARACTER: Final = 6.2  # average width of a character, at the size of the text
-MOST_TICKS: Final = 8
-LONGEST_NAME: Final = 28
+_MOST_TICKS: Final = 8
+_LONGEST_NAME: Final = 28
 _SECOND: Final = 1_000
 _DAY: Final = 86_400 * _SECOND
 _STEPS_MS: Final = (
@@ -49,32 +49,21 @@ svg.lanes .hatch { stroke: var(--unknown); stroke-width: 3; opacity: 1; }
 def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
     """Return the picture of the lanes, with a line at a moment. The page must have `STYLE`, which gives it its form."""
     lanes = timeline.pictured.lanes
-    bottom = str(height_of(len(lanes)))
-    picture = begun_picture(len(lanes), f"Healthy and troubled times of cluster {printable(timeline.cluster)}")
+    bottom = str(_TOP + _LANE * len(lanes) + 6)
+    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {bottom}", "role": "img"})
+    SubElement(picture, "title").text = f"Healthy and troubled times of cluster {printable(timeline.cluster)}"
     if any(span.condition is Condition.UNKNOWN for lane in lanes for span in lane.spans):
         picture.append(_hatch())
-    scale = TimeScale(timeline.begin_ms, timeline.end_ms)
+    scale = _TimeScale(timeline.begin_ms, timeline.end_ms)
     for tick_ms, words in scale.ticks():
         x = _number(scale.x(tick_ms))
-        SubElement(picture, "line", {"x1": x, "x2": x, "y1": str(TOP - 6), "y2": bottom})
+        SubElement(picture, "line", {"x1": x, "x2": x, "y1": str(_TOP - 6), "y2": bottom})
         SubElement(picture, "text", {"x": x, "y": "14", "text-anchor": "middle"}).text = words
     for number, lane in enumerate(lanes):
-        picture.append(_drawn_lane(lane, TOP + number * LANE, scale))
+        picture.append(_drawn_lane(lane, _TOP + number * _LANE, scale))
     if at_ms is not None:
         place = _number(scale.x(at_ms))
         SubElement(picture, "line", {"x1": place, "x2": place, "y1": "0", "y2": bottom, "class": "at"})
-    return picture
-
-
-def height_of(lanes: int) -> int:
-    """Return the height of a picture of this many lanes."""
-    return TOP + LANE * lanes + 6
-
-
-def begun_picture(lanes: int, title: str) -> Element:
-    """Return a picture with room for this many lanes, and its title."""
-    picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {height_of(lanes)}", "role": "img"})
-    SubElement(picture, "title").text = title
     return picture
 
 
@@ -92,12 +81,12 @@ def word_of(condition: Condition) -> str:
     return condition.name.lower()
 
 
-def clock(ms: float) -> str:
+def _clock(ms: float) -> str:
     """Return a time of day with milliseconds, in UTC."""
     return datetime.fromtimestamp(ms / _SECOND, timezone.utc).strftime("%H:%M:%S.%f")[:-3]
 
 
-class TimeScale:
+class _TimeScale:
     """Scale from moments to places in the picture."""
 
     def __init__(self, begin_ms: int, end_ms: int) -> None:
@@ -109,29 +98,29 @@ class TimeScale:
 
     def ticks(self) -> Iterator[tuple[float, str]]:
         """Yield round moments with their labels."""
-        steps = (step for step in _STEPS_MS if self._lasts_ms / step <= MOST_TICKS)
-        step = next(steps, self._lasts_ms / MOST_TICKS)
+        steps = (step for step in _STEPS_MS if self._lasts_ms / step <= _MOST_TICKS)
+        step = next(steps, self._lasts_ms / _MOST_TICKS)
         form = "%Y-%m-%d" if step >= _DAY else "%d %H:%M" if self._lasts_ms > _DAY else "%H:%M:%S"
         at_ms = -(-self._begin_ms // step) * step
         last_ms = min(self._begin_ms + self._lasts_ms, LATEST_MS)
         while at_ms <= last_ms:
             moment = datetime.fromtimestamp(at_ms / _SECOND, timezone.utc)
-            yield at_ms, clock(at_ms) if step < _SECOND else moment.strftime(form)
+            yield at_ms, _clock(at_ms) if step < _SECOND else moment.strftime(form)
             at_ms += step
 
 
-def _drawn_lane(lane: Lane, top: int, scale: TimeScale) -> Element:
+def _drawn_lane(lane: Lane, top: int, scale: _TimeScale) -> Element:
     group = Element("g")
-    middle = _number(top + LANE / 2 + 2)
+    middle = _number(top + _LANE / 2 + 2)
     name = printable(lane.name)
-    short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 9]}…{name[-8:]}"
+    short = name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}…{name[-8:]}"
     label = SubElement(group, "text", {"x": str(LEFT - 8), "y": middle, "text-anchor": "end"})
     label.text = short
     SubElement(label, "title").text = name
     for span in lane.spans:
         begin = scale.x(span.begin_ms)
-        width = max(LEAST_BAR, scale.x(span.end_ms) - begin)
-        place = {"x": _number(begin), "y": str(top), "width": _number(width), "height": str(BAR)}
+        width = max(_LEAST_BAR, scale.x(span.end_ms) - begin)
+        place = {"x": _number(begin), "y": str(top), "width": _number(width), "height": str(_BAR)}
         fill = {"fill": "url(#unknown-time)"} if span.condition is Condition.UNKNOWN else {}
         bar = SubElement(group, "rect", {**place, **fill, "class": word_of(span.condition)})
         SubElement(bar, "title").text = f"{name} {_said(span)}"
@@ -143,7 +132,7 @@ def _drawn_lane(lane: Lane, top: int, scale: TimeScale) -> Element:
 
 def _said(span: Span) -> str:
     lasted = (span.end_ms - span.begin_ms) / _SECOND
-    return f"{clock(span.begin_ms)} to {clock(span.end_ms)} ({lasted:.3f} s): {printable(span.says)}"
+    return f"{_clock(span.begin_ms)} to {_clock(span.end_ms)} ({lasted:.3f} s): {printable(span.says)}"
 
 
 def _number(value: float) -> str:

@@ -57,16 +57,14 @@ def java_version(java: Path) -> int:
     return int(match[1])
 
 
-def library_parent(directories: Sequence[Path]) -> Path | None:
-    """Return the first directory from which a library can be loaded, None without directories.
+def library_parent(directories: Sequence[Path]) -> Path:
+    """Return the first directory from which a library can be loaded.
 
     Raise StreamError with the remedy if each is mounted noexec.
     """
     for directory in directories:
         if not _forbids_programs(directory):
             return directory
-    if not directories:
-        return None
     raise StreamError(
         f"{directories[0]} is mounted noexec, so Java cannot load RocksDB from it. Mount it with exec (Compose: tmpfs "
         "/tmp:exec), or set TMPDIR to a directory without noexec"

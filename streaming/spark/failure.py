@@ -23,7 +23,7 @@ _NO_KEY = "asked for a password"
 _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
 
 
-def stream_error(failure: BaseException, what: str = "the stream") -> StreamError:
+def stream_error(failure: BaseException) -> StreamError:
     """Return the error to show for a failure. The failure itself goes to the log."""
     if isinstance(failure, StreamError | JournalError):
         return StreamError(str(failure))
@@ -35,8 +35,8 @@ def stream_error(failure: BaseException, what: str = "the stream") -> StreamErro
         for match in list(_RAISED.finditer(raised))[-1:]:
             if match["kind"] in _OWN_KINDS:
                 return StreamError(match["sentence"])
-            return StreamError(f"{what} failed: {match['kind']}: {match['sentence']}")
-    return StreamError(f"{what} failed: {first_line((said or [type(failure).__name__])[-1])}")
+            return StreamError(f"the stream failed: {match['kind']}: {match['sentence']}")
+    return StreamError(f"the stream failed: {first_line((said or [type(failure).__name__])[-1])}")
 
 
 def no_login(message: str) -> str | None:

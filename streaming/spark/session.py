@@ -7,12 +7,13 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
+from streaming.config import StreamConfig
 from streaming.java.artifacts import LOOPBACK
 from streaming.java.installation import library_parent
 from streaming.scratch import scratch_directory
@@ -26,31 +27,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _LONGEST_PARENT = 28
 
 
-class SessionConfig(Protocol):
-    """The job's settings that a session needs."""
-
-    @property
-    def master(self) -> str:
-        """Return the cores of this machine, in Spark's form."""
-
-    @property
-    def driver_memory(self) -> str:
-        """Return the heap of the Java process."""
-
-    @property
-    def shuffle_partitions(self) -> int | None:
-        """Return the number of tasks of a stage that sets no number itself."""
-
-    @property
-    def file_system(self) -> str:
-        """Return the writer of the checkpoint, fast or hadoop."""
-
-    @property
-    def library_parents(self) -> Sequence[Path]:
-        """Return the directories into which Java may unpack RocksDB, or none if it needs no RocksDB."""
-
-
-def job_settings(config: SessionConfig) -> dict[str, str]:
+def job_settings(config: StreamConfig) -> dict[str, str]:
     """Return Spark's settings that the job needs wherever it runs."""
     return {
         "spark.app.name": "kontrast",
@@ -70,7 +47,7 @@ def job_settings(config: SessionConfig) -> dict[str, str]:
     }
 
 
-def own_settings(config: SessionConfig, run_directory: Path) -> dict[str, str]:
+def own_settings(config: StreamConfig, run_directory: Path) -> dict[str, str]:
     """Return Spark's settings for the job's own Java process. `run_directory` is for temporary files."""
     # Hadoop's own file system starts processes that set or read a file's permissions, for 60 ms a batch.
     files = {"spark.hadoop.fs.file.impl": _FAST_FILES} if config.file_system == "fast" else {}
@@ -89,7 +66,7 @@ def own_settings(config: SessionConfig, run_directory: Path) -> dict[str, str]:
 
 @contextlib.contextmanager
 def spark_session(
-    config: SessionConfig,
+    config: StreamConfig,
     stop: threading.Event,
     *,
     jars: Sequence[Path] = (),

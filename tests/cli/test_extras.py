@@ -56,9 +56,7 @@ def test_a_question_needs_no_spark(tmp_path, recorded, question):
     assert "Traceback" not in answered.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "extra"), [("stream", "job"), ("up", "job"), ("report", "job"), ("demo", "job"), ("mcp", "mcp")]
-)
+@pytest.mark.parametrize(("command", "extra"), [("stream", "job"), ("up", "job"), ("demo", "job"), ("mcp", "mcp")])
 def test_a_command_without_its_packages_names_the_extra(tmp_path, command, extra):
     ended = _kontrast(tmp_path, (*_OF_THE_JOB, "mcp"), command, *(("--zookeeper", "h:1") if command == "mcp" else ()))
     assert ended.returncode == 2

@@ -18,6 +18,7 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
+from cli.mcp_server import answers
 from cli.mcp_server.answers import Answers, NoAnswerError
 from cli.mcp_server.tools import TOOLS, Asked
 from questions.explain.explanation import Explanation
@@ -32,7 +33,6 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "timeline": {"controller": True, "since": "0x1"},
     "whatif": {"steps": [{"lose_brokers": [2]}, {"restore": [2]}], "controlled": True},
     "restartable": {"broker": 2, "accept_topics": ["*"]},
-    "report": {"slo": 99.9},
 }
 
 
@@ -148,7 +148,7 @@ def test_a_source_without_a_past_has_no_timeline():
         arguments = ["-m", "cli", "mcp", "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "1"]
         async with Client(StdioServerParameters(command=sys.executable, args=arguments)) as client:
             names = {tool.name for tool in (await client.list_tools()).tools}
-            assert names == TOOLS.keys() - {"timeline", "report"}
+            assert names == TOOLS.keys() - {"timeline"}
             found = await client.call_tool("check", {})
             assert found.is_error
             assert "127.0.0.1:1" in found.content[0].text
@@ -187,14 +187,14 @@ def test_a_question_that_is_cancelled_ends_its_worker_and_a_full_queue_refuses(s
     check = Asked("check", {})
 
     async def ask():
-        answers = Answers(["--zk-data", "/nowhere"])
+        waiting = Answers(["--zk-data", "/nowhere"])
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
-                tasks.start_soon(answers.ask, check)
+                tasks.start_soon(waiting.ask, check)
             while slow() < 1:
                 await anyio.sleep(0.05)
             with pytest.raises(NoAnswerError, match="a question runs and 4 wait"):
-                await answers.ask(check)
+                await waiting.ask(check)
             assert slow() == 1
             tasks.cancel_scope.cancel()
 
@@ -203,16 +203,14 @@ def test_a_question_that_is_cancelled_ends_its_worker_and_a_full_queue_refuses(s
 
 
 def test_a_question_that_hangs_ends_and_the_next_gets_another_worker(slow, source, monkeypatch):
-    monkeypatch.setattr(TOOLS["check"], "timeout_seconds", 1.0)
+    monkeypatch.setattr(answers, "TIMEOUT_SECONDS", 1.0)
 
     async def ask():
-        answers = Answers(source)
         with pytest.raises(NoAnswerError, match="no answer within 1 s"):
-            await answers.ask(Asked("check", {}))
+            await Answers(source).ask(Asked("check", {}))
         assert slow() == 0
         monkeypatch.undo()
-        answers = Answers(source)
-        first = await answers.ask(Asked("check", {}))
+        first = await Answers(source).ask(Asked("check", {}))
         assert first.content["cluster"] == "north"
 
     anyio.run(ask)

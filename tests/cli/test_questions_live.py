@@ -5,8 +5,6 @@ from __future__ import annotations
 import html
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -169,18 +167,7 @@ def test_the_timeline_of_the_files_has_what_was_done_to_the_cluster(cluster, tmp
     assert CliRunner().invoke(main, ["timeline", *files[:2], "--html", str(page)]).exit_code == 0
     written = html.unescape(page.read_text(encoding="utf-8"))
     assert all(change["says"] in written for change in joined + of_broker)
-    assert reported(cluster) == {2: 1}
     brokers_tell_another_leader_than_zookeeper(cluster)
-
-
-def reported(cluster: KafkaCluster) -> dict[int, int]:
-    """Return crashes by broker, as `kontrast report` counts them in ZooKeeper's files."""
-    files = ["--zk-data", f"asked={cluster.zookeeper.data_directory}", "--format", "json"]
-    command = [sys.executable, "-m", "cli", "report", *files]  # Spark's session is the process's only one
-    done = subprocess.run(command, capture_output=True, check=True, timeout=240)
-    (asked,) = json.loads(done.stdout)["clusters"]
-    assert {topic["topic"]: topic["unwritable_partition_minutes"] > 0 for topic in asked["topics"]}["pair"]
-    return {each["broker"]: each["crashes"] for each in asked["brokers"] if each["crashes"]}
 
 
 def test_what_is_asked_before_a_change_is_what_it_does(cluster, admin):

@@ -25,13 +25,11 @@ from controller.contract.gauges_row import Writes
 from questions.replay.agreement import Agreement
 from questions.replay.incidents import Incidents
 from tests.archives import extract
-from tests.kept_texts import assert_as_before
 from tests.rows import Rows
 from tests.waiting import eventually
 from transport.journal import end_offset
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
-SUMMARY = Path(__file__).parent / "replay-summary.txt"
 ALL = "transitions,requests,metadata,alerts,gauges,refused"
 STAMP = {"cluster": "c", "generation": 1, "seq": 1, "ordinal": 0, "zxid": 109, "time_ms": 1_700_000_000_123}
 EFFECT = {"effect": "1-2-3", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}
@@ -92,7 +90,7 @@ def test_gauges_are_written_when_they_change_with_kafkas_names(everything: list[
 
 
 def test_only_what_is_asked_for_is_printed(zk_data: Path, everything: list[dict]):
-    *alerts, _, agreement = objects(invoke("--zk-data", zk_data, "--emit", "alerts", "--json"))
+    *alerts, agreement = objects(invoke("--zk-data", zk_data, "--emit", "alerts", "--json"))
     assert alerts == [row for row in everything if row["kind"] == "alert"]
     assert agreement == everything[-1]
 
@@ -102,7 +100,7 @@ def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]
     middle = transitions[len(transitions) // 2]
     moment = datetime.fromtimestamp(middle["time_ms"] / 1000, timezone.utc).isoformat(timespec="milliseconds")
     for until in (middle["zxid"], middle["time_ms"], moment, moment.replace("+00:00", "Z")):
-        *part, _, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--until", until))
+        *part, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--until", until))
         assert sum(agreement["writes"].values()) < sum(everything[-1]["writes"].values())
         assert part == transitions[: len(part)]
         assert middle in part
@@ -112,7 +110,7 @@ def test_until_ends_the_same_story_earlier(zk_data: Path, everything: list[dict]
 def test_from_leaves_out_what_was_before(zk_data: Path, everything: list[dict]):
     transitions = [row for row in everything if row["kind"] == "transition"]
     start = transitions[len(transitions) // 2]["zxid"]
-    *part, _, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--from", start))
+    *part, agreement = objects(invoke("--zk-data", zk_data, "--emit", "transitions", "--json", "--from", start))
     assert part == [row for row in transitions if int(row["zxid"], 16) >= int(start, 16)]
     before = objects(invoke("--zk-data", zk_data, "--json", "--until", f"{int(start, 16) - 1:#x}"))[-1]
     for verdict, count in everything[-1]["writes"].items():
@@ -124,26 +122,6 @@ def test_the_last_object_says_how_far_it_agrees_with_the_controller(everything: 
     assert (last["kind"], last["agreement"]) == ("agreement", 1)
     assert last["writes"] == {"expected": 109, "inferred": 22, "unexplained": 0}
     assert last["inferences"] == {"preferred-election": 20, "deletion-answered": 1, "shutdown-asked": 1}
-
-
-def test_the_summary_is_one_object_and_some_lines(recorded_files: Path):
-    (summary,) = [row for row in objects(invoke("--zk-data", recorded_files, "--json")) if row["kind"] == "summary"]
-    lines = invoke("--zk-data", recorded_files, "--emit", "refused").stdout.splitlines()
-    begin = next(at for at, line in enumerate(lines) if line.startswith("summary of "))
-    assert_as_before("\n".join([*lines[begin:-1], json.dumps(summary, indent=1)]) + "\n", SUMMARY)
-
-
-def test_the_summary_counts_what_is_printed(recorded_files: Path):
-    def summary(*arguments: object) -> dict:
-        return objects(invoke("--zk-data", recorded_files, "--emit", "refused", "--json", *arguments))[-2]
-
-    whole, before, behind = summary(), summary("--until", "0x240"), summary("--from", "0x241")
-    for kind, count in whole["elections"].items():
-        assert before["elections"].get(kind, 0) + behind["elections"].get(kind, 0) == count
-    assert before["failovers"] + behind["failovers"] == whole["failovers"]
-    assert len(before["failovers"]) < len(whole["failovers"])
-    lasted = [found["offline_partition_minutes"] for found in (before, behind, whole)]
-    assert lasted[0] + lasted[1] == pytest.approx(lasted[2], rel=0.05)  # the time between the two transactions
 
 
 @pytest.mark.parametrize(
@@ -242,10 +220,11 @@ def test_lines_for_people_say_the_same(zk_data: Path, everything: list[dict]):
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     (count,) = (number for number, line in enumerate(lines) if line.endswith(" incidents:"))
-    assert count == len(everything) - 2  # the summary, agreement
+    assert count == len(everything) - 1  # the agreement
     incidents = int(lines[count].split()[0])
-    assert lines[count + 1 + incidents].startswith("summary of ")
-    assert lines[-1].startswith("131 writes of the controller: 109 as expected, 22 explained by inference (preferred ")
+    assert lines[count + 1 + incidents].startswith(
+        "131 writes of the controller: 109 as expected, 22 explained by inference (preferred "
+    )
     assert "page  UncleanElection: " in "\n".join(lines[count:])
     assert "None" not in result.stdout
     assert "partition a-0: NonExistentPartition -> NewPartition" in result.stdout

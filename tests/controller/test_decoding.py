@@ -134,8 +134,6 @@ def test_any_bytes_that_are_no_stored_state_are_refused(encoded):
 OWN_FILES = {
     "transport/segments.py",
     "streaming/checkpoint/directory.py",
-    "streaming/report/accounts.py",
-    "streaming/report/job.py",
 }
 
 

@@ -110,7 +110,8 @@ class _Cluster:
             self.rows_done += 1
 
 
-def _cluster(name: str, directory: Path) -> _Cluster:
+def cluster_of(name: str, directory: Path) -> _Cluster:
+    """Return the recorded cluster at the incidents' time. Unpack its recording into `directory`."""
     shown = CLUSTERS[name]
     recording = unpack(shown.recording, directory)
     records = _heard_by_a_forwarder(recording.records())
@@ -224,7 +225,7 @@ def _jmx_lines(cluster: _Cluster, now: int) -> Iterator[str]:
 
 def incident_lines(directory: Path) -> Iterator[str]:
     """Yield the samples of all incidents as OpenMetrics lines. Unpack recordings into `directory`."""
-    clusters = [_cluster(name, directory) for name in CLUSTERS]
+    clusters = [cluster_of(name, directory) for name in CLUSTERS]
     pipeline = _Pipeline(clusters)
     for now in range(BEGIN, END + 1, SCRAPE_SECONDS):
         yield from pipeline.scrape(now)

@@ -31,7 +31,7 @@ def released(java: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 def test_a_release_has_everything_that_people_receive(released):
     wheel, source = f"kontrast-{VERSION}-py3-none-any.whl", f"kontrast-{VERSION}.tar.gz"
-    for_spark = {"kontrast.zip", "kontrast-stream.py", "kontrast-report.py", "jars.txt"}
+    for_spark = {"kontrast.zip", "kontrast-stream.py", "jars.txt"}
     around = {"constraints.txt", f"kontrast-chart-{VERSION}.tgz", f"kontrast-man-{VERSION}.tgz", "kontrast@.service"}
     about = {"kontrast.cdx.json", "NOTICE", "CHANGES.md", "SHA256SUMS"}
     assert released.keys() == {wheel, source, *for_spark, *around, *about}

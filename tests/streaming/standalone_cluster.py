@@ -132,21 +132,15 @@ class Submitted:
 
     def __init__(self, directory: Path, streams: Streams) -> None:
         self._directory = directory
-        self._code, stream, report, _jars = dist.make(directory / "dist")
-        checkpoint = ("--checkpoint", str(streams.checkpoint))
-        self._programs = {
-            "stream": (stream, *checkpoint, "--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}"),
-            "report": (report, "--format", "json"),
-        }
-        self.program: Path = stream
+        self._code, self.program, _jars = dist.make(directory / "dist")
+        addresses = ("--from", f"journal:{streams.input}", "--to", f"journal:{streams.outputs}")
+        self._options = ("--checkpoint", str(streams.checkpoint), *addresses)
         self.log = directory / "submit.log"
 
-    def start(
-        self, master: str, *options: str, program: str = "stream", conf: tuple[str, ...] = ()
-    ) -> subprocess.Popen[bytes]:
+    def start(self, master: str, *options: str, conf: tuple[str, ...] = ()) -> subprocess.Popen[bytes]:
         """Start spark-submit in a group of its own."""
         settings = ("spark.executor.memory=512m", *conf)
-        command = [*submit_command(master, self._code, settings), *map(str, self._programs[program]), *options]
+        command = [*submit_command(master, self._code, settings), str(self.program), *self._options, *options]
         with self.log.open("wb") as log:
             return subprocess.Popen(
                 command,

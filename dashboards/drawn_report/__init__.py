@@ -1,1 +1,0 @@
-"""A report as one self-contained page, with pictures of availability and failovers."""
