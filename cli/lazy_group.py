@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import click
 
 from cli.interrupts import interrupt_at_ctrl_c
-from wording.suggestions import did_you_mean, near
+from wording.sentences import did_you_mean, near
 
 _LONGEST_HELP = 120  # characters of a command's line
 

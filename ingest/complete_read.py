@@ -38,7 +38,7 @@ from ingest.observed.paths import (
 )
 from ingest.observed.tree import Tree
 from ingest.zookeeper.client import WatchedZooKeeper
-from ingest.zookeeper.reachability import why_unreachable
+from ingest.zookeeper.four_letter_words import why_unreachable
 from ingest.zookeeper.reading import ConnectionLostError
 
 _LOG = logging.getLogger("kontrast.ingest.complete_read")

@@ -22,9 +22,8 @@ from ingest.config import IngestConfig
 from ingest.election import ForwardingTerm, open_terms
 from ingest.errors import IngestError, UnreachableError
 from ingest.maintenance import MaintenanceFile
-from ingest.observed.batch import observe_window
 from ingest.observed.inbox import Inbox, SessionState
-from ingest.observed.observations import Observation, Value, ZnodeEvent
+from ingest.observed.observations import Observation, Value, ZnodeEvent, observe_window
 from ingest.observed.paths import WATCHED
 from ingest.observed.tree import complete
 from ingest.publisher import Clocks, DeposedError, Publisher, StoppedError

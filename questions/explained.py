@@ -27,7 +27,7 @@ from questions.overview.partition_groups import PartitionLine, partition_line, p
 from questions.picture import CONTROLLER_GROUP, oldest
 from questions.question import NotFoundError, meaning
 from questions.topics import similar_partitions, similar_topics
-from wording.suggestions import did_you_mean
+from wording.sentences import did_you_mean
 
 PARTITIONS_OF_A_PAGE: Final = 100
 _Topic = Annotated[str, meaning("The topic's name, percent-encoded.")]

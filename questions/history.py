@@ -25,7 +25,7 @@ from questions.timeline.lanes import Condition, lanes_of
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of
 from questions.topics import similar_subjects
-from wording.suggestions import did_you_mean
+from wording.sentences import did_you_mean
 
 # Limits on changes of partitions that become events, for the newest ones and for beginnings of incidents.
 # The picture shows all kept changes.

@@ -21,7 +21,7 @@ from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overview, Overviews, ShownMoment, unread, why_unread
 from questions.picture import Picture, Present
 from questions.question import NotFoundError
-from wording.suggestions import did_you_mean, near
+from wording.sentences import did_you_mean, near
 from wording.times import moment
 
 

@@ -33,8 +33,7 @@ from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import failing_starts
 from questions.whatif.scenario import Change, Step, play
 from wording.facts import Fact, down, unknown
-from wording.sentences import counted, verb
-from wording.suggestions import did_you_mean, near
+from wording.sentences import counted, did_you_mean, near, verb
 
 _NAMED_TOPICS: Final = 20
 _WILDCARD: Final = re.compile(r"[*?[]")

@@ -13,8 +13,7 @@ from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.rules.placement import place_replicas
 from controller.view.types import Context
 from questions.known_brokers import refuse_unknown
-from wording.sentences import listed, plural
-from wording.suggestions import did_you_mean, near
+from wording.sentences import did_you_mean, listed, near, plural
 
 Assignment = Mapping[TopicPartition, tuple[BrokerId, ...]]
 

@@ -18,7 +18,7 @@ from questions.known_clusters import KnownCluster, LiveQuestion
 from questions.memory import Memory
 from questions.overview.partition_groups import place_of
 from questions.question import meaning
-from wording.suggestions import near
+from wording.sentences import near
 
 TOPICS_OF_A_PAGE: Final = 50
 _NAME: Final = attrgetter("topic")

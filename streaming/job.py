@@ -20,23 +20,27 @@ from pyspark.sql.streaming.query import StreamingQuery
 from controller.contract.decoding import UndecodableError
 from streaming.checkpoint.damage import damage_behind
 from streaming.checkpoint.directory import (
+    BEGINS_AGAIN,
     LOCK_WAIT_SECONDS,
     REBUILDS,
-    Checkpoint,
-    Settings,
-    damaged_settings,
-)
-from streaming.checkpoint.fence import Fence
-from streaming.checkpoint.files import CheckpointFiles, drop_torn, require_checksums, source_of
-from streaming.checkpoint.place import HadoopPath, Place, hadoop_path
-from streaming.checkpoint.settings import (
-    BEGINS_AGAIN,
     SHUFFLE_PARTITIONS,
+    Checkpoint,
+    Fence,
+    Settings,
     check_stored,
+    damaged_settings,
     settings_of,
     why_begin_again,
 )
-from streaming.checkpoint.starts import FruitlessStarts, fruitless_starts
+from streaming.checkpoint.files import (
+    CheckpointFiles,
+    FruitlessStarts,
+    drop_torn,
+    fruitless_starts,
+    require_checksums,
+    source_of,
+)
+from streaming.checkpoint.place import HadoopPath, Place, hadoop_path
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.progress import JobProgress, observed

@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
-from streaming.checkpoint.files import end_of_source, numbered
+from streaming.checkpoint.files import FruitlessStarts, end_of_source, numbered
 from streaming.checkpoint.place import HadoopPath, Place
-from streaming.checkpoint.starts import FruitlessStarts
 from streaming.config import StreamConfig
 from streaming.errors import StalledError
 from streaming.processes import JAVA, WORKER, job_processes, kill, uses_of

@@ -1,6 +1,8 @@
-"""Make foreign text harmless in a log, on a terminal and in JSON."""
+"""Make foreign text harmless in a log, on a terminal and in JSON, and log the same trouble once a minute."""
 
 from __future__ import annotations
+
+import time
 
 
 def printable(text: str, longest: int | None = None) -> str:
@@ -29,3 +31,23 @@ def _json_escape(character: str) -> str:
         return character
     units = character.encode("utf-16-be")
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
+
+
+_PAUSE_SECONDS = 60.0
+
+
+class Complaints:
+    """Number of occurrences of one trouble since its last log line, for one thread."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._next_at = 0.0
+
+    def due(self) -> int:
+        """Count an occurrence. Return the number since the last log line, or 0 if the next log line is not due yet."""
+        self._count += 1
+        if time.monotonic() < self._next_at:
+            return 0
+        count, self._count = self._count, 0
+        self._next_at = time.monotonic() + _PAUSE_SECONDS
+        return count

@@ -1,10 +1,11 @@
-"""Counts with their nouns and verbs, lists that may be empty or long, and parts of a sentence.
+"""Counts with their nouns and verbs, lists that may be empty or long, parts of a sentence, and mistyped names.
 
 A list names up to ten members, because a person can act on ten. A longer list has a count and three examples.
 """
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -113,3 +114,17 @@ def _counted_names(brokers: list[int], last: str) -> str:
     if len(brokers) > _NAMED:
         return f"{len(brokers):,} brokers ({', '.join(map(str, brokers[:_NAMED_OF_MORE]))}, …)"
     return f"{plural(len(brokers), 'broker', 'brokers')} {joined(list(map(str, brokers)), last)}"
+
+
+_SIMILAR: Final = 0.7  # on a scale to 1, so that one or two letters of a short name may differ
+_SUGGESTED: Final = 3
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """Return the most similar known names, the nearest first."""
+    return difflib.get_close_matches(name, list(known), _SUGGESTED, _SIMILAR)
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """Return the end of a sentence that suggests these names, or an empty text."""
+    return f". Did you mean {' or '.join(names)}?" if names else ""

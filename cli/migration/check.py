@@ -158,7 +158,7 @@ def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threadi
 def _tree_of_files(
     directories: tuple[Path, ...], chroot: str, controller_ids: frozenset[int], stop: threading.Event
 ) -> Tree:
-    from ingest.files.last_znodes import LastZnodes  # not for --help
+    from ingest.files.data_directory import LastZnodes  # not for --help
 
     files = LastZnodes(directories, chroot=chroot)
     znodes = files.read(stop.is_set)

@@ -14,8 +14,7 @@ from typing import Final
 import click
 import msgspec
 
-from transport.complaints import Complaints
-from transport.printable import printable, printable_json
+from transport.printable import Complaints, printable, printable_json
 from transport.secret import without_secrets
 
 _LONGEST_LINE: Final = 8_000  # kafka-python quotes megabytes of undecodable data

@@ -28,7 +28,7 @@ from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
 from transport.kafka_login import KafkaLogin
 from transport.toml_file import TomlError, read_toml
-from wording.suggestions import did_you_mean, near
+from wording.sentences import did_you_mean, near
 
 Config = TypeVar("Config")
 _Value = TypeVar("_Value")

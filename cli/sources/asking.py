@@ -18,7 +18,7 @@ from questions.clients.groups import Clients
 from questions.clients.known_groups import NO_GROUPS, KnownGroups
 from questions.doubts import doubts
 from questions.question import EVERYTHING_NOW, NotFoundError, Question, Scope
-from wording.suggestions import did_you_mean
+from wording.sentences import did_you_mean
 
 if TYPE_CHECKING:
     from questions.picture import Picture

@@ -17,8 +17,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dashboards.errors import ServeError
 from dashboards.serving.connections import HttpFigures
-from transport.complaints import Complaints
 from transport.listening import Listening, ListeningError
+from transport.printable import Complaints
 
 # Slows down guessing. A right password never waits.
 _WRONG_LOGIN_SECONDS = 1.0

@@ -23,7 +23,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from dashboards.catalogue import process_metrics
 from dashboards.catalogue.families import family
-from transport.complaints import Complaints
+from transport.printable import Complaints
 
 # Prometheus, probes and people need some ten connections, and a process can have more open files than this.
 MOST_CONNECTIONS = 256

@@ -13,9 +13,8 @@ from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from transport.complaints import Complaints
 from transport.listening import ANY_HOST, Listening
-from transport.printable import printable
+from transport.printable import Complaints, printable
 
 _LOOPBACK: Final = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
 _HOST: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?")

@@ -1,8 +1,8 @@
-"""History in a ZooKeeper server's data directories, which is one snapshot file and every later transaction.
+"""Content of a ZooKeeper server's data directories: their history, and their znodes at the end.
 
-A history begins with the newest good snapshot file before its start, or before the first log. Without such a
-file it begins with the oldest later snapshot file. A server that lags far behind gets a snapshot instead of
-transactions. The history then continues from that snapshot file.
+A history is one snapshot file and every later transaction. It begins with the newest good snapshot file before its
+start, or before the first log. Without such a file it begins with the oldest later snapshot file. A server that lags
+far behind gets a snapshot instead of transactions. The history then continues from that snapshot file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from ingest.errors import IngestError
 from ingest.files.jute import DamagedFileError
 from ingest.files.snapshot_file import SnapshotNode, read_snapshot
-from ingest.files.transaction_log import LoggedTransaction, read_log
+from ingest.files.transaction_log import ChangeKind, LoggedTransaction, read_log
+from ingest.observed.observations import Value
+from ingest.observed.paths import is_copied
 
 _LOG: Final = re.compile(r"log\.([0-9a-f]{1,16})")
 _SNAPSHOT: Final = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
@@ -239,3 +241,63 @@ def _numbered(folders: Sequence[Path], name: re.Pattern[str]) -> list[_File]:
     except OSError as error:
         raise IngestError(f"{error.filename} cannot be read: {error.strerror}") from error
     return sorted(_File(Zxid(int(match[1], 16)), path) for match, path in found if match)
+
+
+_ANY_KAFKA: Final = "/controller_epoch"
+
+
+class LastZnodes:
+    """Znodes of one cluster that a migration copies, from copied files. Raise IngestError.
+
+    `notes` has a sentence for each fault, `other_chroots` the other Kafka clusters.
+    """
+
+    def __init__(self, directories: Sequence[Path], *, chroot: str = "", until: Until | None = None) -> None:
+        self._prefix = chroot.rstrip("/")
+        self.other_chroots: set[str] = set()
+        self._znodes: dict[str, Value] = {}
+        self._files = ZooKeeperFiles(directories, wanted=self._wants, until=until)
+        self.notes = self._files.notes
+
+    def read(self, is_asked_to_stop: Callable[[], bool] = lambda: False) -> dict[str, Value]:
+        """Return the values by path below the chroot."""
+        for item in self._files.read():
+            if is_asked_to_stop():
+                break
+            if isinstance(item, Snapshot):
+                self._znodes = {
+                    node.path[len(self._prefix) :]: Value(
+                        node.data, node.czxid, node.mzxid, node.version, node.ephemeral_owner
+                    )
+                    for node in item.nodes
+                }
+            else:
+                self._apply(item)
+        return self._znodes
+
+    def _wants(self, path: str) -> bool:
+        prefix = self._prefix
+        if (not prefix or path.startswith(f"{prefix}/")) and is_copied(path[len(prefix) :]):
+            return True
+        if path.endswith(_ANY_KAFKA):
+            self.other_chroots.add(path[: -len(_ANY_KAFKA)] or "/")
+        return False
+
+    def _apply(self, transaction: LoggedTransaction) -> None:
+        for change in transaction.changes:
+            if not self._wants(change.path):
+                continue
+            path = change.path[len(self._prefix) :]
+            known = self._znodes.get(path)
+            if change.kind is ChangeKind.DELETED:
+                self._znodes.pop(path, None)
+            elif known is None or change.kind is ChangeKind.CREATED:
+                zxid, owner = transaction.zxid, change.ephemeral_owner
+                self._znodes[path] = Value(change.data, zxid, zxid, change.version, owner)
+            elif known.mzxid <= transaction.zxid:  # otherwise the snapshot has the change already
+                made, owner = known.czxid, known.ephemeral_owner
+                self._znodes[path] = Value(change.data, made, transaction.zxid, change.version, owner)
+        if transaction.closed is not None:
+            session = transaction.session
+            for path in [path for path, value in self._znodes.items() if value.ephemeral_owner == session]:
+                del self._znodes[path]

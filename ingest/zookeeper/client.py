@@ -2,7 +2,7 @@
 
 This is the only module that knows kazoo's internals. kazoo 2.11 lacks AddWatch and MultiRead (`requests`). kazoo drops
 the zxid that ZooKeeper 3.9 sends with an event, and passes an event only to watchers of its exact path. Every request
-to the watched ensemble starts here, and only reads. `single_reads` serves servers that do not know these requests.
+to the watched ensemble starts here, and only reads. `SingleReads` serves servers that do not know these requests.
 """
 
 from __future__ import annotations
@@ -36,13 +36,12 @@ from ingest.errors import IngestError
 from ingest.observed.inbox import Inbox, SessionState
 from ingest.observed.observations import ZnodeEvent, ZnodeEventKind
 from ingest.observed.paths import is_listed, is_recorded
-from ingest.zookeeper.multi_reads import MultiReads
+from ingest.zookeeper import reading
 from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
 from ingest.zookeeper.requests import AddWatch, MultiRead
 from ingest.zookeeper.restorable import KAZOO_LOG, RestorableConnection, SharedThreadsHandler, login_of, tls_of
-from ingest.zookeeper.single_reads import SingleReads
-from transport.complaints import Complaints
 from transport.forwarding import Forwarding
+from transport.printable import Complaints
 
 _LOG = logging.getLogger("kontrast.ingest.zookeeper")
 
@@ -157,7 +156,7 @@ class WatchedZooKeeper:
         self._next_read_at = 0.0
         self._forbidden: set[str] = set()
         self._was_answered = False
-        self._reads: Reads = MultiReads(self, config.multi_read_paths)
+        self._reads: Reads = reading.MultiReads(self, config.multi_read_paths)
         self._ask_again_at = 0.0  # later if the server is known to be old
 
     def start(self) -> None:
@@ -278,7 +277,11 @@ class WatchedZooKeeper:
             except UnimplementedError:
                 self._ask_again_at = time.monotonic() + _ASK_AGAIN_SECONDS
         is_old = self._ask_again_at > 0
-        self._reads = SingleReads(self, watch=watch) if is_old else MultiReads(self, self._config.multi_read_paths)
+        self._reads = (
+            reading.SingleReads(self, watch=watch)
+            if is_old
+            else reading.MultiReads(self, self._config.multi_read_paths)
+        )
         self._client.takes_lists = is_old
 
     def read_values(self, paths: Sequence[str], show: Callable[[int], None] = lambda _: None) -> Reading:

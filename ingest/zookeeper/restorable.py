@@ -16,7 +16,7 @@ from puresasl.mechanisms import Mechanism, mechanisms
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
 from outputs.kerberos import KerberosError, KerberosExchange, Keytab
-from transport.complaints import Complaints
+from transport.printable import Complaints
 
 KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 

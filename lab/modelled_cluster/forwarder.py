@@ -47,7 +47,7 @@ class Forwarder:
             self.flush()
 
     def flush(self) -> None:
-        """End the window. Publish the last value of each znode in the place that `ingest.observed.batch` gives it."""
+        """End the window. Publish each znode's last value in the place that `ingest.observed.observations` gives it."""
         window, self._window = self._window, []
         placed: dict[str, Change] = {}
         for change in window:

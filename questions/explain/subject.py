@@ -22,7 +22,7 @@ from questions.explain.unloadable_topic import explain_unloadable_topic, is_unlo
 from questions.known_brokers import is_known
 from questions.picture import Picture
 from questions.question import NotFoundError, Question, Scope, meaning
-from wording.suggestions import near
+from wording.sentences import near
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<number>0|[1-9][0-9]{0,8})")
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")

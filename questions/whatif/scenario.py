@@ -14,8 +14,7 @@ from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.whatif.consequences import Consequences, consequences
 from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from questions.whatif.representatives import represent
-from wording.sentences import counted, listed, plural
-from wording.suggestions import did_you_mean, near
+from wording.sentences import counted, did_you_mean, listed, near, plural
 
 
 class Change(Enum):

@@ -1,6 +1,8 @@
-"""A checkpoint directory with its lock and the settings of its first start.
+"""A checkpoint directory with its lock, its fence, and the settings of its first start.
 
-Spark's own files are in a subdirectory. A checkpoint on a file system of Hadoop has no lock, only the fence.
+Spark's own files are in a subdirectory. A checkpoint on a file system of Hadoop has no lock, only the fence. It keeps a
+zombie driver from writing after another driver has started: if a network file system gives up a machine, its locks on
+checkpoint and journals end, but the machine may come back. Some changes of settings let the checkpoint begin again.
 """
 
 from __future__ import annotations
@@ -10,17 +12,53 @@ import fcntl
 import json
 import os
 import re
+import socket
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from types import TracebackType
+from typing import Final
 
-from streaming.checkpoint.fence import EPOCH_FILE
+from controller.restore.stored_context import STATE_VERSION
 from streaming.checkpoint.place import DRAFT, HadoopPath, Place, remove_directory, replace_content
+from streaming.config import StreamConfig
 from streaming.errors import StreamError
+from transport.address import Address, JournalAddress
 from transport.disk import force, make_private
 from transport.journal_lock import holders
+
+EPOCH_FILE = "kontrast.epoch"
+
+
+class Fence:
+    """The epoch of this driver in directories that one driver at a time may write. Raise StreamError.
+
+    An epoch is a name without order, because a checkpoint that was restored from a backup may hold an older epoch.
+    """
+
+    def __init__(self, directories: Sequence[Place]) -> None:
+        self._directories = directories
+        self._epoch = f"process {os.getpid()} on {socket.gethostname()} ({uuid.uuid4().hex})"
+        for directory in directories:
+            try:
+                replace_content(directory / EPOCH_FILE, self._epoch.encode())
+            except OSError as error:
+                raise StreamError(f"{directory} cannot be written: {error.strerror}") from error
+
+    def require(self) -> None:
+        """Raise StreamError if another driver has started in a directory since."""
+        for directory in self._directories:
+            try:
+                newest = (directory / EPOCH_FILE).read_bytes().decode()
+            except (OSError, ValueError) as error:
+                raise StreamError(f"{directory / EPOCH_FILE} cannot be read: {error}. Check the disk") from error
+            if newest != self._epoch:
+                raise StreamError(
+                    f"another job has started on {directory}: {newest}. This one ends and writes no more rows"
+                )
+
 
 CHECKPOINT_FORMAT = 1
 STATE_FORMAT = "state format"  # a value that no user can give
@@ -197,3 +235,50 @@ def _lock(path: Path, wait_seconds: float) -> int:
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, b"%d\n" % os.getpid(), 0)
         return descriptor
+
+
+SHUFFLE_PARTITIONS: Final = "shuffle partitions"
+BEGINS_AGAIN: Final = "The job begins again at the newest complete read in the source"
+
+
+def settings_of(config: StreamConfig) -> Settings:
+    """Return the settings of a checkpoint that begins now."""
+    return {
+        STATE_FORMAT: STATE_VERSION,
+        "chunk count": config.chunk_count,
+        SHUFFLE_PARTITIONS: config.shuffle_partitions or 1,
+        "source": _identity(config.source),
+        "sink": _identity(config.sink),
+    }
+
+
+def why_begin_again(place: Place, config: StreamConfig, stored: Settings) -> str | None:
+    """Return the reason for a rebuild, if there is one. Raise StreamError if other settings differ.
+
+    The state cannot move to another number of shuffle partitions, and state of an older format cannot be read.
+    """
+    wanted, reason = {**settings_of(config)}, None
+    partitions, version = stored.get(SHUFFLE_PARTITIONS), stored.get(STATE_FORMAT)
+    if partitions != wanted.pop(SHUFFLE_PARTITIONS):
+        reason = f"was started with {partitions} shuffle partitions, not {config.shuffle_partitions}"
+    if isinstance(version, int) and version < STATE_VERSION:
+        del wanted[STATE_FORMAT]
+        reason = "has the state of an older Kontrast"
+    require(place, stored, wanted)
+    return reason
+
+
+def check_stored(place: Place, config: StreamConfig) -> str:
+    """Return whether the checkpoint can continue with these settings, without a change. Raise StreamError otherwise."""
+    stored = stored_settings(place)
+    if stored is None:
+        return "a new one"
+    reason = why_begin_again(place, config.with_shuffle_partitions(number(place, stored, SHUFFLE_PARTITIONS)), stored)
+    return f"it {reason}. {BEGINS_AGAIN}" if reason else "the same as at its first start"
+
+
+def _identity(address: Address) -> str:
+    """Return the part of an address that is fixed under a checkpoint. Kafka's bootstrap servers may change."""
+    if isinstance(address, JournalAddress):
+        return f"journal:{address.directory.absolute()}"
+    return f"kafka topic {address.topic}"

@@ -1,4 +1,4 @@
-"""Checkpoint files of Spark that must reach the disk before the outputs that depend on them.
+"""Checkpoint files of Spark that must reach the disk before the outputs that depend on them, and fruitless starts.
 
 Spark does not force files to disk. After a power cut the newest may be missing, empty or full of zeros.
 """
@@ -9,14 +9,16 @@ import contextlib
 import logging
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
 from struct import Struct
 from zlib import crc32
 
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
-from streaming.checkpoint.directory import REBUILD
-from streaming.checkpoint.place import HadoopPath, Place, remove_directory
+from streaming.checkpoint.directory import REBUILD, STARTS_FILE
+from streaming.checkpoint.place import HadoopPath, Place, remove_directory, replace_content
 from streaming.errors import StreamError
 from transport.disk import force
 
@@ -221,3 +223,39 @@ def _drop(path: Place, why: str) -> None:
     logger.warning("%s %s. Kontrast removes it and repeats its batch", path, why)
     path.unlink()
     checksum_file(path).unlink(missing_ok=True)
+
+
+class _Counted(msgspec.Struct, frozen=True):
+    """Content of the file, with the starts of one of Spark's directories since its newest finished batch."""
+
+    directory: str
+    finished: int
+    starts: int
+
+
+_COUNTED = JsonDecoder(_Counted)
+
+
+@dataclass(frozen=True, slots=True)
+class FruitlessStarts:
+    """Number of earlier starts that finished no batch, and the newest batch finished before these (-1 without one)."""
+
+    count: int = 0
+    finished: int = -1
+
+
+def fruitless_starts(directory: Place, spark_directory: Place) -> FruitlessStarts:
+    """Count this start of a checkpoint, and return the earlier starts since the newest finished batch.
+
+    A file that cannot be read or written counts no start, because the job itself fails at the same disk.
+    """
+    finished = max(numbered(spark_directory / "commits"), default=-1)
+    earlier = 0
+    with suppress(OSError, UndecodableError):
+        stored = _COUNTED.decode((directory / STARTS_FILE).read_bytes())
+        if (stored.directory, stored.finished) == (spark_directory.name, finished):
+            earlier = stored.starts
+    with suppress(OSError):
+        counted = _Counted(spark_directory.name, finished, earlier + 1)
+        replace_content(directory / STARTS_FILE, msgspec.json.encode(counted) + b"\n")
+    return FruitlessStarts(earlier, finished)

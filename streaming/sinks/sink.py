@@ -1,7 +1,7 @@
 """Sink for the output rows of a repeatable batch, with one journal or one Kafka topic per output.
 
 A journal skips its newest batch. Otherwise, and always in Kafka, a repeated batch writes its rows again under equal
-keys and places.
+keys and places. By the ends of its journal each output proves that it has all rows before the next batch.
 """
 
 from __future__ import annotations
@@ -11,25 +11,64 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession, functions as sql
 
-from controller.contract.job_row import JobRow
-from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
-from streaming.checkpoint.fence import Fence
+from controller.contract.job_row import JobRow, OutputEnd
+from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BadRowError, decode_row, encode_row
+from streaming.checkpoint.directory import REBUILD, Fence
 from streaming.config import Retention, StreamConfig
 from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
 from streaming.published import unpack
 from streaming.python_memory import return_free_memory
-from streaming.sinks.ends import Ends, ends_of, require_rows, stored_ends
 from streaming.sinks.standing_rows import StandingRows
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import make_private
 from transport.journal import Fsync, JournalError, JournalWriter
+from transport.segments import newest_lines
 from transport.topics import RequiredTopic, output_topic
+
+Writers = Mapping[str, JournalWriter]
+Ends = dict[str, OutputEnd]
+
+
+def ends_of(writers: Writers) -> Ends:
+    """Return the present end of each output except `job`, because the row of the job contains these ends."""
+    return {
+        output: OutputEnd(identity=writers[output].identity, offset=writers[output].end_offset) for output in OUTPUTS
+    }
+
+
+def stored_ends(directory: Path) -> Ends:
+    """Return the ends in the newest row of the job. An older Kontrast stored no ends."""
+    for line in newest_lines(directory / JobRow.output, b"{"):
+        try:
+            row = decode_row(line)
+        except BadRowError:
+            continue
+        if isinstance(row, JobRow):
+            return row.ends
+    return {}
+
+
+def require_rows(directory: Path, writers: Writers, stored: Mapping[str, OutputEnd], batch: int) -> None:
+    """Raise StreamError if an output lacks rows of a batch before this one, which the checkpoint counts as done."""
+    # The job's journal has a mark of every batch. The other journals have no mark of a batch without their rows.
+    lacking = [JobRow.output] if writers[JobRow.output].last_batch_id < batch - 1 else []
+    for output, end in stored.items():
+        writer = writers.get(output)
+        if writer is not None and (writer.identity != end.identity or writer.end_offset < end.offset):
+            lacking.append(output)
+    if lacking:
+        named = ", ".join(str(directory / output) for output in lacking)
+        raise StreamError(
+            f"{named} lost rows of batches before {batch}, with which the checkpoint continues. To continue, {REBUILD}"
+        )
+
 
 logger = logging.getLogger("kontrast.streaming")
 

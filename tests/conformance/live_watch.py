@@ -1,7 +1,7 @@
 """A recording as a live forwarder publishes it, with events in windows, each value read once at a window's end.
 
 The messages of ZooKeeper and the results of reads belong here. The forwarder's own code does the rest.
-`ingest.observed.batch` orders a window, and the publisher numbers it.
+`ingest.observed.observations` orders a window, and the publisher numbers it.
 """
 
 from __future__ import annotations
@@ -15,9 +15,8 @@ from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import Record, RecordKind
 from ingest.election import ForwardingTerm
 from ingest.maintenance import MaintenanceFile
-from ingest.observed.batch import observe_window
 from ingest.observed.inbox import SessionState
-from ingest.observed.observations import Value, ZnodeEvent, ZnodeEventKind
+from ingest.observed.observations import Value, ZnodeEvent, ZnodeEventKind, observe_window
 from ingest.observed.tree import complete
 from ingest.publisher import Clocks, Publisher
 from ingest.sinks.sink import Sink

@@ -6,8 +6,7 @@ import pytest
 
 from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import RecordKind
-from ingest.observed.batch import observe_window
-from ingest.observed.observations import Known, Observation, Value, ZnodeEvent, ZnodeEventKind
+from ingest.observed.observations import Known, Observation, Value, ZnodeEvent, ZnodeEventKind, observe_window
 
 CREATED, DELETED, CHANGED = ZnodeEventKind.CREATED, ZnodeEventKind.DELETED, ZnodeEventKind.CHANGED
 STATE = "/brokers/topics/t/partitions/0/state"

@@ -11,7 +11,7 @@ import pytest
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
 from ingest.errors import UnreachableError
-from ingest.zookeeper.reachability import why_unreachable
+from ingest.zookeeper.four_letter_words import why_unreachable
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import strategies
 
 from cli.embedded.process import free_port
-from migration.nodes.api_versions import ask_api_versions
 from migration.nodes.nodes import Mode, mode_of
+from migration.nodes.requests import ask_api_versions
 from outputs.kafka_node import NodeError
 from tests.certificates import make_self_signed
 from transport.kafka_login import NodeLogin, split_address

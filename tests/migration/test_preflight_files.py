@@ -11,8 +11,7 @@ from click.testing import CliRunner
 
 from cli.main import main
 from cli.running import ExitCode
-from ingest.files.data_directory import Until
-from ingest.files.last_znodes import LastZnodes
+from ingest.files.data_directory import LastZnodes, Until
 from migration.preflight.report import examine
 from migration.preflight.tree import Tree
 from tests.conformance.recording import ARCHIVES, unpack

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.checkpoint.directory import Checkpoint
-from streaming.checkpoint.fence import Fence
+from streaming.checkpoint.directory import Checkpoint, Fence
 from streaming.checkpoint.place import HadoopPath, hadoop_path, remove_directory, replace_content
 from streaming.errors import StreamError
 from streaming.job import prepare

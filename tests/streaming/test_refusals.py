@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.checkpoint.directory import Checkpoint
-from streaming.checkpoint.fence import EPOCH_FILE, Fence
-from streaming.checkpoint.files import drop_torn
-from streaming.checkpoint.starts import fruitless_starts
+from streaming.checkpoint.directory import EPOCH_FILE, Checkpoint, Fence
+from streaming.checkpoint.files import drop_torn, fruitless_starts
 from streaming.errors import StreamError
 from streaming.job import check_settings, prepare
 from transport.address import JournalAddress, KafkaAddress

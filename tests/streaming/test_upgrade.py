@@ -14,8 +14,7 @@ import pytest
 from controller.contract.outputs import decode_row
 from controller.restore.stored_context import STATE_VERSION
 from deploy.dist import PACKAGES
-from streaming.checkpoint.directory import STATE_FORMAT
-from streaming.checkpoint.settings import BEGINS_AGAIN
+from streaming.checkpoint.directory import BEGINS_AGAIN, STATE_FORMAT
 from tests.archives import extract
 from tests.lanes import in_gate
 from tests.streaming.checkpoints import newest_rows

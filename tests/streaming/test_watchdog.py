@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.checkpoint.starts import FruitlessStarts, fruitless_starts
+from streaming.checkpoint.files import FruitlessStarts, fruitless_starts
 from streaming.errors import StalledError
 from streaming.processes import descendants
 from streaming.watchdog import Watchdog

@@ -15,7 +15,7 @@ from cli.sources.asking import ask, ask_question
 from cli.sources.options import source_of, source_options
 from questions.doubts import blindness
 from questions.question import EVERYTHING_NOW, NotFoundError, Scope
-from wording.suggestions import did_you_mean, near
+from wording.sentences import did_you_mean, near
 
 if TYPE_CHECKING:
     from questions.explain.explanation import Explanation

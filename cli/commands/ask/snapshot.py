@@ -25,8 +25,7 @@ from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.judged_cluster import Concern, JudgedCluster, Selection, Sound
 from questions.question import NotFoundError
 from streaming.config import BrokersConfig, StreamConfig
-from wording.sentences import counted
-from wording.suggestions import did_you_mean, near
+from wording.sentences import counted, did_you_mean, near
 
 if TYPE_CHECKING:
     from ingest.complete_read import CompleteRead
