@@ -188,18 +188,16 @@ build/site-env/installed: requirements/site.txt
 docs-site: build/site-env/installed ## Build the site of docs/ in build/site: strict links, and offline once its packages are there
 	NO_MKDOCS_2_WARNING=1 $(SITE_PYTHON) -m mkdocs build --strict --quiet
 
-boards: install-dev ## Write the Grafana boards, the rules by kind of alert, PrometheusRules, and the words of messages, from their sources
+boards: install-dev ## Write the Grafana boards from their sources
 	.venv/bin/python -m deploy.boards
-	.venv/bin/python deploy/prometheus/cluster_rules.py > deploy/prometheus/kontrast-cluster.yml
-	.venv/bin/python deploy/alertmanager/message_template.py > deploy/alertmanager/kontrast.tmpl
-	for rules in self cluster; do .venv/bin/python deploy/prometheus/prometheus_rule.py $$rules \
-		> deploy/kubernetes/kontrast-$$rules-prometheusrule.yml || exit 1; done
 
-rules: install-dev ## Write the rules of Prometheus with absolute links in build/rules (PAGE_URL=, DOCS_URL= and GRAFANA_URL=)
+rules: ## Write the rules of Prometheus with absolute links in build/rules (PAGE_URL=, DOCS_URL= and GRAFANA_URL=)
 	mkdir -p build/rules
-	for rules in self cluster; do .venv/bin/python deploy/prometheus/prometheus_rule.py $$rules --plain \
-		--page "$(PAGE_URL)" --docs "$(DOCS_URL)" --grafana "$(GRAFANA_URL)" \
-		> build/rules/kontrast-$$rules.yml || exit 1; done
+	for rules in self cluster; do sed -e '' \
+		$(if $(DOCS_URL),-e 's|runbook_url: docs/|runbook_url: $(DOCS_URL:%/=%)/|') \
+		$(if $(GRAFANA_URL),-e 's|dashboard_url: |&$(GRAFANA_URL:%/=%)/|') \
+		$(if $(PAGE_URL),-e 's|page_url: |&$(PAGE_URL:%/=%)/|') \
+		deploy/prometheus/kontrast-$$rules.yml > build/rules/kontrast-$$rules.yml || exit 1; done
 
 pictures: install-dev ## Take the screenshots in docs/page: the live page in every state, in a real browser
 	.venv/bin/python -m tests.dashboards.page_pictures

@@ -13,7 +13,7 @@ from dashboards.errors import ServeError
 from transport.secret import read_secret
 
 # Labels from an alert's own row, so a setting may not give them.
-OWN_LABELS = frozenset({"alertname", *ALERT_SINCE.labels}) - {"alert"}
+OWN_LABELS = frozenset({"alertname", *ALERT_SINCE.labels})
 
 # A heartbeat comes each second, but a batch of a large cluster or a failover of the forwarder takes up to ten seconds.
 STALE_AFTER_SECONDS = 30.0

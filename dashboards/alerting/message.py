@@ -24,6 +24,7 @@ Labels = tuple[tuple[str, str], ...]  # in the order of their names, because the
 OTHER_BROKER = "other_broker"  # the label of an alert's message about a further broker
 NEWS = "news"  # the label of an alert's message about further damage or another next step, a number
 TEAM = "team"  # the label and the annotation of an alert that affects topics of a team
+RANK = "rank"  # the annotation that orders the alerts of a group as a text, the worst first
 ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
 
 TopicsByTeam = Mapping[Team | None, Sequence[str]]  # the most important team first
@@ -34,6 +35,7 @@ SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
     {Severity.PAGE: "critical", Severity.WARN: "warning", Severity.INFO: "info"}
 )
 _SEVERITIES = {label: severity for severity, label in SEVERITY_LABELS.items()}
+_PLACES = {name: f"{place:02}" for place, name in enumerate(ALERT_KINDS)}  # in the catalogue, the worst first
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,11 +92,13 @@ def message_of(
 ) -> Message:
     """Return the alert's own message, for a team with affected `topics` if one is given."""
     kind = f"{NAME_PREFIX}{row.alert}"
+    severity = _severity(row, config)
     labels = {
         **config.external_labels,
         "alertname": kind,
+        "alert": row.alert,
         "kafka_cluster": row.cluster,
-        "severity": SEVERITY_LABELS[_severity(row, config)],
+        "severity": SEVERITY_LABELS[severity],
         "component": _component(row),
         "subject": row.subject,
         "group": row.group,
@@ -105,6 +109,7 @@ def message_of(
     }
     annotations = {
         ALERT_ID: row.id,
+        RANK: f"{list(Severity).index(severity)}{_PLACES.get(row.alert, '98')}",
         "summary": title_of(row, "" if team is None else team.team),
         "description": row.cause,
         "expected": row.expected or "",

@@ -15,7 +15,7 @@ ALERT_SINCE = Metric(
     name="kontrast_alert_since_timestamp_seconds",
     help="Start of an active alert's problem, with the labels of its messages to Alertmanager. It stays while its"
     " cluster is unknown. Alerts that page are named first, then the oldest ones. Each further broker has a series,"
-    " and so has each news, whose number is in the label `news`.",
+    " and so has each news, whose number is in the label `news`. `rank` orders alerts as a text, the worst first.",
     unit="seconds",
     labels=(
         CLUSTER_LABEL,
@@ -29,6 +29,7 @@ ALERT_SINCE = Metric(
         "broker",
         "other_broker",
         "news",
+        "rank",
     ),
     before_ready=True,
 )

@@ -8,10 +8,9 @@ from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
 
-from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
-from dashboards.alerting.message import ALERT_ID, Message
+from dashboards.alerting.message import ALERT_ID, RANK, Message
 from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,
@@ -70,9 +69,9 @@ def _alert_since(scrape: Scrape) -> Iterator[Sample]:
     for cluster, alerts in sorted(scrape.alerts.items()):
         series: dict[tuple[str, ...], Message] = {}
         for message in alerts:  # the messages to several teams are one series, because the team is no label here
-            alert = message.label("alertname").removeprefix(NAME_PREFIX)
-            labels = (message.label(name) for name in alert_metrics.ALERT_SINCE.labels[3:])
-            series.setdefault((cluster, alert, message.severity.value, *labels), message)
+            labels = (message.label(name) for name in alert_metrics.ALERT_SINCE.labels[3:-1])
+            rank = dict(message.annotations).get(RANK, "")
+            series.setdefault((cluster, message.label("alert"), message.severity.value, *labels, rank), message)
         for each, message in islice(series.items(), scrape.limits.alerts):
             yield each, message.since_ms / 1000
 

@@ -49,7 +49,7 @@ WAYS = (REAL, *COMPRESSED)
 _RESEND_SECONDS = 60  # Prometheus's default for sending an alert again
 _HEARTBEATS_A_BATCH = 60
 _NEVER_STALE = 10**9  # a busy machine may delay a heartbeat, and these incidents are not about that
-_IDENTITY = ("alertname", "severity", "group", "subject", OTHER_BROKER)
+_IDENTITY = ("alert", "severity", "group", "subject", OTHER_BROKER)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _INTERVAL = re.compile(r"(group_wait|group_interval|repeat_interval): (\d+)([smh])")
 _PROMETHEUS = """
@@ -76,7 +76,7 @@ class Heard:
 
     def __str__(self) -> str:
         other = f", with broker {self.other_broker}" if self.other_broker else ""
-        return f"{self.receiver} {self.status} {self.alert.removeprefix('Kontrast')} of {self.subject}{other}"
+        return f"{self.receiver} {self.status} {self.alert} of {self.subject}{other}"
 
     @property
     def what(self) -> tuple[str, ...]:

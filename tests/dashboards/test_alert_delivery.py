@@ -109,6 +109,7 @@ def test_an_alert_is_delivered_as_it_opens_as_it_changes_and_as_it_ends(alertman
         alert = eventually(server.alerts, len)["PartitionsOffline/orders-7"]
         assert alert["labels"] == {
             "alertname": "KontrastPartitionsOffline",
+            "alert": "PartitionsOffline",
             "kafka_cluster": "north",
             "severity": "critical",
             "component": "partition",
@@ -120,6 +121,7 @@ def test_an_alert_is_delivered_as_it_opens_as_it_changes_and_as_it_ends(alertman
         }
         assert alert["annotations"] == {
             "alert_id": "PartitionsOffline/orders-7",
+            "rank": "000",
             "summary": "north: 4,000 partitions offline, start the named brokers",
             "description": "broker 1 crashed",
             "expected": "broker 2 is elected at once",

@@ -1,7 +1,6 @@
 """Alert rules, checked with Prometheus's own tool, each with a runbook.
 
-`kontrast-self.yml` is written by hand and has a case for each rule. `kontrast-cluster.yml` is generated from the kinds
-of alerts. Each of its rules must match the direct delivery of the same alert.
+Each rule has a case. The rule of `kontrast-cluster.yml` that passes alerts on must match the direct delivery of each kind.
 """
 
 from __future__ import annotations
@@ -9,8 +8,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
-import textwrap
 from pathlib import Path
 
 import promql_parser
@@ -41,12 +38,12 @@ RULES = {name: file.read_text(encoding="utf-8") for name, file in FILES.items()}
 ALERTS = {name: re.findall(r"^ +- alert: (\w+)$", rules, re.MULTILINE) for name, rules in RULES.items()}
 ALL_ALERTS = [alert for name in NAMES for alert in ALERTS[name]]
 KINDS = [*ALERT_KINDS, BROKER_VIEW, FINALIZED_TOO_EARLY]
-UNNAMED = "KontrastAlertsUnnamed"  # the one rule on watched clusters that is no kind's
 BOARDS = {path.stem for path in (ROOT / "dashboards" / "grafana").glob("*.json")}
 ALWAYS_FIRES = {"KontrastWatchdog"}
 RULES_TESTS = {name: PROMETHEUS / "tests" / f"{name}.test.yml" for name in NAMES}
 CASES = "".join(path.read_text(encoding="utf-8") for path in RULES_TESTS.values())
-BY_HAND = [*ALERTS["self"], UNNAMED]
+PASSED_ON = "KontrastAlert"  # the rule for each kind
+OF_ONE_MEANING = [alert for alert in ALL_ALERTS if alert != PASSED_ON]
 
 # The possible severities of a kind, its own, and info while it is held back.
 SEVERITIES = list(Severity)
@@ -68,24 +65,20 @@ def expressions() -> dict[str, str]:
     return found
 
 
-def test_there_is_a_rule_for_each_kind_of_alert_and_none_that_means_the_same():
-    assert ALERTS["cluster"] == [UNNAMED, *(f"{NAME_PREFIX}{kind}" for kind in KINDS)]
+def test_one_rule_passes_on_every_alert_and_the_others_are_about_kontrast_itself():
+    assert ALERTS["cluster"] == [PASSED_ON, "KontrastAlertsUnnamed"]
     assert {"KontrastReplicaStale", "KontrastAlertsUndelivered", "KontrastWatchdog"} <= set(ALERTS["self"])
     assert len(ALL_ALERTS) == len(set(ALL_ALERTS))
-
-
-def test_only_rules_on_kontrast_itself_look_at_anything_but_alerts_that_were_judged():
-    for alert in ALERTS["cluster"][1:]:
-        used = set(re.findall(r"\b(?:kafka_cluster:)?kontrast_\w+(?::\w+)?", expressions()[alert]))
-        assert used == {"kafka_cluster:kontrast_alert_since_timestamp_seconds:min"}
-    for alert in ALERTS["self"]:
+    assert expressions()[PASSED_ON] == "kafka_cluster:kontrast_alert_since_timestamp_seconds:min"
+    for alert in OF_ONE_MEANING:
         assert "component: replica\n          group: replica\n" in blocks()[alert]
 
 
-@pytest.mark.generated
-def test_the_rules_by_kind_are_current():
-    made = subprocess.run([sys.executable, PROMETHEUS / "cluster_rules.py"], capture_output=True, text=True, check=True)
-    assert made.stdout == RULES["cluster"], "run `make boards`"
+def test_the_recorded_alerts_keep_every_label():
+    recorded = expressions()["kafka_cluster:kontrast_alert_since_timestamp_seconds:min"]
+    kept = re.search(r"min by \(([^)]*)\)", recorded)
+    assert kept is not None
+    assert tuple(name.strip() for name in kept[1].split(",")) == ALERT_SINCE.labels
 
 
 def test_promtool_accepts_the_rules_and_the_scrape_example(promtool):
@@ -144,46 +137,34 @@ def series_of(row: AlertRow) -> str:
 @pytest.mark.parametrize("severity", SEVERITIES)
 def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity, promtool, tmp_path):
     """All kinds fit into one run of promtool, because JSON is YAML."""
-    checks, series = [], [{"series": f'kontrast_ready{{kafka_cluster="{CLUSTER}"}}', "values": "1x20"}]
+    alerts, series = [], [{"series": f'kontrast_ready{{kafka_cluster="{CLUSTER}"}}', "values": "1x20"}]
     for at, kind in enumerate(KINDS):
         about, page = SUBJECTS[at % len(SUBJECTS)]
         row = told_of(kind, severity, about)
         message = message_of(row, AlertmanagerConfig(page_url="http://serve"))
-        assert dict(message.annotations)["page_url"] == f"http://serve/{page}"
+        annotations = dict(message.annotations)
+        assert annotations["page_url"] == f"http://serve/{page}"
         series.append({"series": series_of(row), "values": "_x4 1700000000x4 stale"})
-        annotations = rule_annotations(kind)
-        assert annotations["runbook_url"] == dict(message.annotations)["runbook_url"]
-        expected = {name: filled(value) for name, value in annotations.items()} | {"page_url": page}
         labels = {name: value for name, value in message.labels if name != "alertname"}
-        for moment, alerts in (
-            ("15s", []),
-            ("30s", [{"exp_labels": {**labels, "delivered_by": "prometheus"}, "exp_annotations": expected}]),
-            ("50s", []),
-        ):
-            checks.append({"alertname": f"{NAME_PREFIX}{kind}", "eval_time": moment, "exp_alerts": alerts})
+        told = {
+            "summary": f"{CLUSTER}: broker 3: {kind}",
+            "description": f"{kind} of broker 3. The page has the cause, and the runbook the next step.",
+            "since": "2023-11-14 22:13:20 +0000 UTC",
+            "rank": annotations["rank"],
+            "runbook_url": annotations["runbook_url"],
+            "dashboard_url": f"d/kontrast-cluster?var-kafka_cluster={ESCAPED.replace('%20', '+')}",
+            "page_url": page,
+        }
+        alerts.append({"exp_labels": {**labels, "delivered_by": "prometheus"}, "exp_annotations": told})
+    checks = [
+        {"alertname": PASSED_ON, "eval_time": moment, "exp_alerts": expected}
+        for moment, expected in (("15s", []), ("30s", alerts), ("50s", []))
+    ]
     case = {"name": "each kind", "interval": "5s", "input_series": series, "alert_rule_test": checks}
     test = {"rule_files": [str(FILES["cluster"])], "evaluation_interval": "5s", "tests": [case]}
     (tmp_path / "kinds.test.yml").write_text(json.dumps(test))
     result = promtool("test", "rules", str(tmp_path / "kinds.test.yml"))
     assert result.returncode == 0, result.stdout + result.stderr
-
-
-def rule_annotations(kind: str) -> dict[str, str]:
-    """Return the annotations of the kind's rule, as the file has them."""
-    text = blocks()[f"{NAME_PREFIX}{kind}"].partition("annotations:\n")[2]
-    folded = re.findall(r"^ {10}(\w+): >-\n((?: {12}.*\n)+)", text, re.MULTILINE)
-    plain = re.findall(r'^ {10}(\w+): "?([^>\n"][^\n"]*)"?$', text, re.MULTILINE)
-    return {**dict(plain), **{name: " ".join(lines.split()) for name, lines in folded}}
-
-
-def filled(text: str) -> str:
-    """Fill the annotation as Prometheus does for `told_of`."""
-    values = {"$labels.kafka_cluster": CLUSTER, "$labels.subject": "broker 3"}
-    values["urlquery $labels.kafka_cluster"] = ESCAPED.replace("%20", "+")
-    values["$value | humanizeTimestamp"] = "2023-11-14 22:13:20 +0000 UTC"
-    for name, value in values.items():
-        text = text.replace(f"{{{{ {name} }}}}", value)
-    return re.sub(r"{{ with \$labels.other_broker }}.*{{ end }}", "", text)
 
 
 def test_every_severity_of_a_row_is_routed():
@@ -193,56 +174,41 @@ def test_every_severity_of_a_row_is_routed():
         assert (renamed in recorded) is (severity.value != label)
 
 
-@pytest.mark.generated
-@pytest.mark.parametrize("name", NAMES)
-def test_the_operators_rules_are_the_same(name, promtool, tmp_path):
-    manifest = (ROOT / "deploy" / "kubernetes" / f"kontrast-{name}-prometheusrule.yml").read_text(encoding="utf-8")
-    head, groups = manifest.split("spec:\n")
-    assert "apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\n" in head
-    assert f"  name: kontrast-{name}\n" in head
-    rules = textwrap.dedent(groups)
-    assert rules == RULES[name][RULES[name].index("groups:\n") :], "run `make boards`"
-    (tmp_path / "rules.yml").write_text(rules)
-    result = promtool("check", "rules", "--lint=all", "--lint-fatal", str(tmp_path / "rules.yml"))
-    assert result.returncode == 0, result.stdout + result.stderr
-
-
-@pytest.mark.parametrize("form", [[], ["--plain"]])
-@pytest.mark.parametrize("name", NAMES)
-def test_addresses_are_put_in_front_of_runbooks_boards_and_pages(name, form):
-    command = [sys.executable, PROMETHEUS / "prometheus_rule.py", name, *form]
-    addresses = ["--docs", "https://docs.example/kontrast/", "--grafana", "https://grafana.example"]
-    addresses += ["--page", "https://kontrast.example/"]
-    written = subprocess.run([*command, *addresses], capture_output=True, text=True, check=True).stdout
-    runbooks = re.findall(r"runbook_url: (\S+)", written)
-    assert [Path(url).stem for url in runbooks] == ALERTS[name]
-    assert all(url.startswith("https://docs.example/kontrast/runbooks/") for url in runbooks)
-    boards = re.findall(r"dashboard_url: (\S+)", written)
-    assert len(boards) == len(ALERTS[name])
-    assert all(url.startswith("https://grafana.example/d/kontrast-") for url in boards)
-    pages = re.findall(r"page_url: (\S+)", written)
-    assert len(pages) == len(ALERTS[name])
-    assert all(url.startswith("https://kontrast.example/clusters") for url in pages)
-    assert ("kind: PrometheusRule" in written) is not bool(form)
+def test_addresses_are_put_in_front_of_runbooks_boards_and_pages():
+    addresses = ("DOCS_URL=https://docs.example/kontrast/", "GRAFANA_URL=https://grafana.example")
+    command = ["make", "--silent", "rules", *addresses, "PAGE_URL=https://kontrast.example/"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    for name in NAMES:
+        written = (ROOT / "build" / "rules" / f"kontrast-{name}.yml").read_text(encoding="utf-8")
+        found = {of: re.findall(rf"{of}_url: (\S+)", written) for of in ("runbook", "dashboard", "page")}
+        assert all(len(urls) == len(ALERTS[name]) for urls in found.values())
+        assert all(url.startswith("https://docs.example/kontrast/runbooks/Kontrast") for url in found["runbook"])
+        assert all(url.startswith("https://grafana.example/d/kontrast-") for url in found["dashboard"])
+        assert all(url.startswith("https://kontrast.example/clusters") for url in found["page"])
 
 
 @pytest.mark.parametrize("alert", ALL_ALERTS)
-def test_every_alert_has_annotations_a_board_and_a_runbook(alert):
+def test_every_alert_has_annotations_and_a_board(alert):
     block = blocks()[alert]
+    named = "Kontrast{{ $labels.alert }}" if alert == PASSED_ON else alert
+    assert f"runbook_url: docs/runbooks/{named}.md\n" in block
     assert "summary: " in block
     assert "description: " in block
-    assert f"runbook_url: docs/runbooks/{alert}.md" in block
     assert "page_url: clusters" in block
     board = re.search(r"dashboard_url: d/([\w-]+)", block)
     assert board is not None
     assert board[1] in BOARDS
+
+
+@pytest.mark.parametrize("alert", [*OF_ONE_MEANING, *(f"{NAME_PREFIX}{kind}" for kind in KINDS)])
+def test_every_alert_has_a_runbook(alert):
     text = (ROOT / "docs" / "runbooks" / f"{alert}.md").read_text(encoding="utf-8")
     assert text.startswith(f"# {alert}\n")
     for heading in ("**Meaning.**", "**First look.**", "**Do.**"):
         assert heading in text
 
 
-@pytest.mark.parametrize("alert", BY_HAND)
+@pytest.mark.parametrize("alert", OF_ONE_MEANING)
 def test_every_alert_of_its_own_has_labels_and_a_firing_and_a_quiet_case(alert):
     assert re.search(r"severity: (critical|warning|info|none)$", blocks()[alert], re.MULTILINE)
     cases = re.findall(rf"alertname: {alert}\n +eval_time: \w+\n +exp_alerts:(.*)", CASES)
@@ -299,7 +265,7 @@ HOLDS_FOR = {
 }
 
 
-@pytest.mark.parametrize("alert", BY_HAND)
+@pytest.mark.parametrize("alert", OF_ONE_MEANING)
 def test_an_expression_works_on_what_recorded_incidents_export(alert, incident_prometheus):
     expression = expressions()[alert]
     for record, recorded in expressions().items():

@@ -36,8 +36,8 @@ def prometheus(exporter, tmp_path) -> Iterator[Prometheus]:
         yield running
 
 
-def alerts_named(prometheus: Prometheus, name: str) -> list[dict[str, Any]]:
-    return [alert for alert in prometheus.ask("alerts")["alerts"] if alert["labels"]["alertname"] == name]
+def alerts_of(prometheus: Prometheus, kind: str) -> list[dict[str, Any]]:
+    return [alert for alert in prometheus.ask("alerts")["alerts"] if alert["labels"].get("alert") == kind]
 
 
 def test_the_board_of_a_cluster_finds_data_and_the_alert_of_a_broker_fires(exporter, rows, prometheus):
@@ -56,6 +56,8 @@ def test_the_board_of_a_cluster_finds_data_and_the_alert_of_a_broker_fires(expor
     labels = series.labels
     assert (labels["topic"], labels["partition"], labels["reason"]) == ("orders", "1", "no_live_in_sync_replica")
     exporter.write(rows.alert("crash", alert="BrokerCrashed", subject="broker 2", group="broker 2", broker=2))
-    (alert,) = eventually(lambda: alerts_named(prometheus, "KontrastBrokerCrashed"), bool)
+    (alert,) = eventually(lambda: alerts_of(prometheus, "BrokerCrashed"), bool)
     assert alert["state"] == "firing"
+    assert alert["labels"]["alertname"] == "KontrastAlert"
+    assert "rank" not in alert["labels"]
     assert alert["annotations"]["summary"] == "north: broker 2: BrokerCrashed"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -9,17 +10,14 @@ from typing import Any
 import pytest
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
-from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.alert_row import AlertRow
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
-from tests.docs.scripts import module_at, script
+from tests.docs.scripts import script
 from tests.programs import program
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "alertmanager"
 RECEIVERS = script("receivers")
-TEMPLATE = module_at(DEPLOY / "message_template.py")
-PAGES = {kind.name for kind in ALERT_KINDS.values() if kind.severity is Severity.PAGE}
-RULES = ("cluster", "self")
 TEXTS: dict[str, dict[str, str]] = RECEIVERS.texts()
 
 
@@ -64,7 +62,7 @@ Runbook: https://wiki.example/runbooks/KontrastPartitionsOffline.md"""
 PAGE = "https://kontrast.example/clusters/orders/brokers/2"
 SAID: dict[str, dict[str, str]] = {
     "page-pagerduty": {
-        "severity": "critical", "class": "KontrastPartitionsOffline", "component": "orders", "group": "broker 2 (2)",
+        "severity": "critical", "class": "PartitionsOffline", "component": "orders", "group": "broker 2 (2)",
         "description": TITLE, "details.text": BODY, "links.href": PAGE,
     },
     "page-opsgenie": {
@@ -128,18 +126,19 @@ def text(message: dict[str, Any]) -> str:
     return str(RECEIVERS.rendered('{{ template "kontrast.text" . }}', message))
 
 
-@pytest.mark.generated
-def test_the_words_are_made_from_the_catalogue_of_kinds():
-    assert (DEPLOY / "kontrast.tmpl").read_text(encoding="utf-8") == TEMPLATE.message_template(), "run `make boards`"
-
-
-def test_every_alert_of_kontrast_and_its_rules_has_a_rank():
-    rules = [(DEPLOY.parent / "prometheus" / f"kontrast-{name}.yml").read_text(encoding="utf-8") for name in RULES]
-    named = {line.partition("alert: ")[2] for text in rules for line in text.splitlines() if "- alert: " in line}
-    ranked = TEMPLATE.ranked_names()
-    assert sorted(ranked) == sorted(named)
-    pages = [name for name in ranked if name.removeprefix("Kontrast") in PAGES]
-    assert list(ranked[: len(pages)]) == pages
+@pytest.mark.parametrize(
+    ("severity", "order"),
+    [
+        ("critical", ["PartitionsOffline", "RowsLost", "ElectionDue", "TopicWithOneReplica"]),
+        ("warning", ["PartitionsOffline", "ElectionDue", "RowsLost", "TopicWithOneReplica"]),
+    ],
+)
+def test_an_alert_of_the_rules_without_a_rank_follows_those_of_its_severity(severity, order):
+    message = sent(row_of("TopicWithOneReplica"), row_of("ElectionDue"), row_of("PartitionsOffline"))
+    labels = {"alertname": "KontrastRowsLost", "severity": severity, "kafka_cluster": "orders", "group": "broker 1"}
+    by_rules = {"labels": labels, "annotations": {"description": "RowsLost happened", "summary": "rows lost"}}
+    message["alerts"].insert(0, {"status": "firing", **by_rules})
+    assert re.findall(r"^(\w+) happened", text(message), re.MULTILINE) == order
 
 
 @pytest.mark.parametrize(
@@ -214,7 +213,7 @@ def test_a_relative_address_is_no_link(page_url):
 
 def test_an_alert_of_rules_without_a_rank_still_has_a_title():
     message = sent(row_of("BrokerCrashed"))
-    message["alerts"][0]["labels"]["alertname"] = "Another"
+    del message["alerts"][0]["annotations"]["rank"]
     assert title(message) == "orders: broker 1 crashed, start it"
 
 
