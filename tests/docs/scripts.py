@@ -11,12 +11,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def script(name: str) -> ModuleType:
     """Load a program by its name."""
-    return module_at(DOCS / f"{name}.py")
-
-
-def module_at(path: Path) -> ModuleType:
-    """Load a program by its path."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

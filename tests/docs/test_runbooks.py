@@ -24,7 +24,7 @@ RULES = {
         (ROOT / f"deploy/prometheus/kontrast-{name}.yml").read_text(encoding="utf-8"),
         re.MULTILINE,
     )
-}
+} - {"KontrastAlert"}  # it passes on the alerts of all kinds
 OF_THE_EXPORTER = {f"{NAME_PREFIX}{name}" for name in (STALE, BROKER_VIEW, FINALIZED_TOO_EARLY)}
 PARTS = ["Meaning.", "First look.", "Do.", "Do not.", "It ends"]
 PAGES = [DOCS / "reference" / "alerts.md", *sorted(RUNBOOKS.iterdir())]
