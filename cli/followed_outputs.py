@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from cli.settings.options import settings_options
 from dashboards.alerting.config import STALE_AFTER_SECONDS
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
-from outputs import Chunk, OutputsSource, SourceDownError, open_outputs
+from outputs import OutputsSource, SourceDownError, open_outputs
 from outputs.follower import Follower
 from outputs.reading import ReadingCounts
 from questions.memory import Memory
@@ -112,27 +112,21 @@ def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterato
 
     Raise ServeError.
     """
-    for chunk in chunks_until_now(where, output, stop):
-        if chunk.begins_anew:
-            yield None, True
-        yield from ((line, False) for line in chunk.lines)
-
-
-def chunks_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[Chunk]:
-    """Yield an output up to its present end. Raise ServeError."""
-    source, words = open_outputs(where.address, (output,)), ExitStack()
+    source = open_outputs(where.address, (output,))
     try:
-        words.enter_context(without_messages_of_waiting())
-        while not stop.is_set():
-            yield from source.poll()
-            if source.caught_up:
-                break
-        if source.missing:
-            raise nothing_there(where.address, output)
+        with without_messages_of_waiting():
+            while not stop.is_set():
+                for chunk in source.poll():
+                    if chunk.begins_anew:
+                        yield None, True
+                    yield from ((line, False) for line in chunk.lines)
+                if source.caught_up:
+                    break
+            if source.missing:
+                raise nothing_there(where.address, output)
     except SourceDownError as error:
         raise ServeError(str(error)) from error
     finally:
-        words.close()
         source.close()
 
 

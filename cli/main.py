@@ -42,7 +42,6 @@ _SECTIONS: Final = {
             "timeline": "Print the events of a cluster in order, or write a page with a picture.",
             "whatif": "Simulate the loss, shutdown or return of brokers, or a reassignment.",
             "restartable": "Show whether a broker may be restarted now, with every reason against it.",
-            "diff": "Compare snapshots, moments, ZooKeeper with due writes, or ZooKeeper with brokers.",
             "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
             "alerts": "Print the open alerts, worst first.",
             "show": "Print the rows of an output for people.",

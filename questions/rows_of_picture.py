@@ -18,13 +18,12 @@ from questions.picture import Picture
 def memory_of(picture: Picture) -> Memory:
     """Return a memory of this moment, which has no earlier rows."""
     memory = Memory()
-    for row in (*_rows_of_cluster(picture), *partition_rows(picture), *picture.alerts):
+    for row in (*_rows_of_cluster(picture), *_rows_of_partitions(picture), *picture.alerts):
         memory.apply(row)
     return memory
 
 
-def partition_rows(picture: Picture) -> Iterator[PartitionRow]:
-    """Yield the row of each partition of an existing topic."""
+def _rows_of_partitions(picture: Picture) -> Iterator[PartitionRow]:
     header, stamp = picture.header, _stamp(picture)
     for name, topic in picture.context.topics:
         for number, partition in topic.partitions.items() if topic.exists else ():

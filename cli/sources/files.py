@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import ClassVar, Final
 
 from cli.printing import standard_error
 from cli.running import StoppedError
-from cli.sources.source import moment_named
 from controller.contract.records import Record
 from controller.restore.stored_context import new_context
 from ingest.files.data_directory import Until
 from ingest.files.history import History
-from questions.diff.side import Side, of_context
 from questions.gathering import Gathering
 from questions.picture import Picture
 from questions.question import NotFoundError, Scope
@@ -51,15 +49,6 @@ class FilesSource:
             hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
             raise NotFoundError(f"the files have no Kafka cluster below {self.chroot}; {hint}")
         return gathering.picture()
-
-    def side_at(self, moment: Until, stop: threading.Event) -> Side:
-        """Return the cluster at the moment."""
-        return side_of(replace(self, until=moment).picture(Scope(), stop))
-
-
-def side_of(picture: Picture) -> Side:
-    """Return the cluster in a picture as one side of a comparison."""
-    return Side(moment_named(picture.header.zxid, picture.as_of_ms), dict(of_context(picture.context)))
 
 
 def take_all(gathering: Gathering, records: Iterable[Record], stop: threading.Event) -> None:

@@ -13,16 +13,16 @@ import msgspec
 from cli.followed_outputs import Where, followed, lines_until_now
 from cli.printing import standard_error
 from cli.running import StoppedError
-from cli.sources.earlier_rows import earlier_rows, moment_in
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.row import Row
 from dashboards.errors import ServeError
 from ingest.files.data_directory import Until
-from questions.diff.side import Side
+from questions.memory import Memory
 from questions.picture import Picture, Present
 from questions.question import NotFoundError, Scope
 from streaming.config import BrokersConfig
-from transport.address import JournalAddress
+from transport.address import Address, JournalAddress
+from wording.times import exact_moment
 
 _STANDING: Final = ("job", "metadata", "alerts", "gauges")
 
@@ -53,16 +53,6 @@ class StreamSource:
         present = Present(time.time_ns() // 1_000_000, self.where.stale_after_ms) if self.is_live else None
         return msgspec.structs.replace(found, present=present)
 
-    def side_at(self, moment: Until, stop: threading.Event) -> Side:
-        """Return the cluster at the moment."""
-        beginnings = self._beginnings(moment, stop)
-        if not beginnings:
-            rows = earlier_rows(self.where, moment, stop)
-            return rows.side(self._chosen(rows.clusters), self.where.address)
-        from cli.sources.files import side_of
-
-        return side_of(self._of_changes(beginnings, Scope(), moment, stop))
-
     def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
         """Return the beginning of each cluster's newest complete read until the moment, empty for outputs."""
         address = self.where.address
@@ -80,7 +70,7 @@ class StreamSource:
         cluster = self._chosen(beginnings.keys())
         begin = beginnings[cluster]
         if begin is None:
-            when = "yet. Wait for `kontrast watch`" if until == Until() else "before that moment"
+            when = "yet. Wait for `kontrast watch`" if self.is_live else "before that moment"
             raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} {when}")
         first = 0 if scope.past else begin
         return picture_of_changes(self.where, cluster, self.brokers, scope.keeps, first, until, stop)
@@ -130,6 +120,24 @@ class StreamSource:
         if len(clusters) != 1:
             raise NotFoundError(f"which cluster? Give --cluster with one of {', '.join(sorted(clusters))}")
         return next(iter(clusters))
+
+
+def moment_in(memory: Memory, cluster: str, until: Until | None, address: Address) -> int | None:
+    """Return the moment of `until` in kept rows, None for the present. Raise NotFoundError if it is not kept."""
+    if until is None:
+        return None
+    if until.time_ms is None:
+        raise NotFoundError(f"{address} holds outputs, which are kept by time. Give a time in place of a zxid")
+    span = memory.kept(cluster)
+    if span is not None and until.time_ms >= span.newest_ms:
+        return None
+    if span is None or until.time_ms < span.since_ms:
+        begins = "" if span is None else f", at {exact_moment(span.since_ms)}"
+        raise NotFoundError(f"what {address} keeps of cluster {cluster} begins after that moment{begins}")
+    then = memory.cluster(cluster, until.time_ms)
+    if then is None or not then.ready:
+        raise NotFoundError(f"{address} has no complete read of cluster {cluster} before that moment")
+    return until.time_ms
 
 
 def _rows(where: Where, name: str, cluster: str, stop: threading.Event) -> Iterator[Row]:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from kafka.protocol.metadata import MetadataRequest
 
-from controller.contract.ids import NO_BROKER, BrokerId, LeaderEpoch, PartitionId
+from controller.contract.ids import BrokerId, LeaderEpoch, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_node import AnswerTooLongError, KafkaNode, NodeError
@@ -34,17 +34,6 @@ class Leader(NamedTuple):
 
 
 BrokerView = Mapping[tuple[str, PartitionId], Leader]  # by topic and partition
-
-
-@dataclass(frozen=True, slots=True)
-class BrokerAnswer:
-    """A broker's whole metadata answer, as clients get it. Controller -1 means that the broker knows none."""
-
-    leaders: BrokerView
-    isrs: Mapping[tuple[str, PartitionId], tuple[BrokerId, ...]]
-    replicas: Mapping[tuple[str, PartitionId], tuple[BrokerId, ...]]
-    controller: BrokerId
-    brokers: frozenset[BrokerId]
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,21 +117,6 @@ class BrokerConnection(BrokerNode):
 
         Raise ProbeError, and connect again the next time.
         """
-        return _leaders(self._ask(expected_bytes))
-
-    def answer(self, expected_bytes: int) -> BrokerAnswer:
-        """Return the broker's whole answer. Raise ProbeError, and connect again the next time."""
-        answer = self._ask(expected_bytes)
-        partitions = [(topic.name, partition) for topic in answer.topics for partition in topic.partitions]
-        return BrokerAnswer(
-            _leaders(answer),
-            {(topic, each.partition_index): tuple(each.isr_nodes or ()) for topic, each in partitions},
-            {(topic, each.partition_index): tuple(each.replica_nodes or ()) for topic, each in partitions},
-            answer.controller_id if answer.API_VERSION >= 1 else NO_BROKER,
-            frozenset(broker.node_id for broker in answer.brokers or ()),
-        )
-
-    def _ask(self, expected_bytes: int) -> Any:  # noqa: ANN401 (kafka-python's own)
         largest_answer_bytes = _ANSWER_BYTES + 2 * expected_bytes
         try:
             node = self._connected(largest_answer_bytes)
@@ -158,15 +132,11 @@ class BrokerConnection(BrokerNode):
         if answer.topics is None or any(None in (topic.name, topic.partitions) for topic in answer.topics):
             self.close()
             raise ProbeError(f"{self.endpoint} answers with metadata that has null for topics, names or partitions")
-        return answer
-
-
-def _leaders(answer: Any) -> BrokerView:  # noqa: ANN401 (the same)
-    return {
-        (topic.name, partition.partition_index): Leader(partition.leader_id, _epoch(answer, partition))
-        for topic in answer.topics
-        for partition in topic.partitions
-    }
+        return {
+            (topic.name, partition.partition_index): Leader(partition.leader_id, _epoch(answer, partition))
+            for topic in answer.topics
+            for partition in topic.partitions
+        }
 
 
 def _epoch(answer: Any, partition: Any) -> LeaderEpoch:  # noqa: ANN401 (kafka-python's own)

@@ -70,7 +70,7 @@ def spark_session(
     stop: threading.Event,
     *,
     jars: Sequence[Path] = (),
-    class_path: Sequence[Path] = (),
+    class_path: Sequence[Path],
     inherited_files: Sequence[int] = (),
     archive_to: Path | None = None,
 ) -> Iterator[SparkSession]:

@@ -45,7 +45,6 @@ def _kontrast(tmp_path: Path, hidden: tuple[str, ...], *arguments: str) -> subpr
         ("lint",),
         ("whatif", "--each"),
         ("restartable", "--broker", "1"),
-        ("diff", "--predicted"),
     ],
     ids=" ".join,
 )

@@ -37,7 +37,6 @@ from ingest.observed.observations import Value
 from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
 from questions.check import check
-from questions.diff.side import Fields, Subject, of_context, of_metadata
 from questions.everywhere.lint import Lint
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
@@ -227,14 +226,6 @@ def subjects(picture: Picture) -> Iterator[str]:
     for name in _topics(picture.context):
         yield name
         yield from (f"{name}-{number}" for number in sorted(picture.context.topics[name].partitions))
-
-
-def sides(cluster: Cluster, pictures: Mapping[str, Picture]) -> dict[str, Mapping[Subject, Fields]]:
-    """Return the cluster as sides of a comparison, one for each picture, and one for a snapshot."""
-    found: dict[str, Mapping[Subject, Fields]] = {
-        name: dict(of_context(picture.context)) for name, picture in pictures.items()
-    }
-    return {**found, "snapshot": dict(of_metadata(cluster.snapshot()))}
 
 
 def _hypothetical(context: Context) -> dict[str, Callable[[], Any]]:

@@ -7,17 +7,17 @@ and the page have the whole past of a recording. One look at ZooKeeper has only 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pytest
 
-from questions.diff.differences import diff
-from questions.diff.side import Side
+from controller.contract.ids import NO_LEADER
+from controller.view.metadata import BrokerMetadata, ControllerMetadata, PartitionMetadata
 from questions.lint.table import CHECKS
 from questions.picture import Picture
-from tests.questions.one_cluster import Answers, Cluster, answers, page_answers, sides, unpacked
+from tests.questions.one_cluster import Answers, Cluster, answers, page_answers, unpacked
 
 
 class Moment(NamedTuple):
@@ -109,18 +109,34 @@ def test_a_look_at_zookeeper_sees_what_the_files_have(asked):
     assert_no_beginning_is_too_early(asked.answers, found)
 
 
-def test_no_source_differs_from_another_or_from_itself(asked):
-    pictures = {
-        "files": asked.files,
-        "changes": asked.cluster.from_changes(),
-        "derived": asked.cluster.from_derived(),
-        "zookeeper": asked.cluster.from_zookeeper(),
+def test_a_snapshot_has_the_controller_brokers_and_partitions_of_the_files(asked):
+    lines, header = asked.cluster.snapshot(), asked.files.header
+    (controller,) = (line for line in lines if isinstance(line, ControllerMetadata))
+    assert (controller.broker, controller.epoch) == (header.controller, header.controller_epoch)
+    live = [line for line in lines if isinstance(line, BrokerMetadata) and line.registered]
+    assert {line.broker: (line.epoch, line.endpoints, line.rack) for line in live} == {
+        broker: (known.epoch, known.endpoints, known.rack) for broker, known in header.brokers.items()
     }
-    found = {name: Side(name, side) for name, side in sides(asked.cluster, pictures).items()}
-    for name, side in found.items():
-        of_memory = {"partition state"} if name in ("zookeeper", "snapshot") else set()
-        assert diff(found["files"], side).fields.keys() <= of_memory
-        assert not diff(side, side).differences
+    assert {
+        (line.topic, line.partition): (
+            *(line.leader, line.leader_epoch, set(line.isr), line.deleting),
+            *(line.replicas, line.adding_replicas, line.removing_replicas),
+        )
+        for line in lines
+        if isinstance(line, PartitionMetadata)
+    } == dict(partitions_in_zookeeper(asked.files))
+
+
+def partitions_in_zookeeper(picture: Picture) -> Iterator[tuple[tuple[str, int], tuple[Any, ...]]]:
+    for name, topic in picture.context.topics:
+        for number, partition in topic.partitions.items() if topic.exists else ():
+            state = partition.zk_state
+            led = (NO_LEADER, -1, set()) if state is None else (state.leader, state.leader_epoch, set(state.isr))
+            assigned = partition.zk_assignment or partition.assignment
+            yield (
+                (name, number),
+                (*led, topic.queued_for_deletion, assigned.replicas, assigned.adding, assigned.removing),
+            )
 
 
 def differing(known: Answers, found: Answers) -> dict[str, tuple[Any, Any]]:

@@ -27,8 +27,8 @@ from cli.running import ExitCode
 from cli.settings.config import known_clusters, read_flags, read_settings
 from cli.settings.options import config_option
 from cli.sources.asking import ask_as_long_as
-from cli.sources.earlier_rows import moment_in
 from cli.sources.moments import MomentParameter
+from cli.sources.stream import moment_in
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.outputs import encode_row
 from questions.cluster_rows import ClusterSnapshot

@@ -1,1 +1,0 @@
-"""Comparison of two sides of a cluster: controller, brokers and partitions."""
