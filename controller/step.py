@@ -276,7 +276,9 @@ def _broker_removed(tx: Transaction, where: ZnodePath) -> None:
 
 
 def _topic_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    before, znode = tx.state.topic(where.name), topic_change.decoded(tx, where.name, record)
+    znode = topic_change.decoded(tx, where.name, record)
+    topic_change.end_former(tx, where.name)
+    before = tx.state.topic(where.name)
     topic_change.topic_written(tx, where.name, znode)
     if (before is None or not before.exists) and tx.header.phase is FOLLOWING:
         migration.topic_created(tx.state, where.name, has_id=bool(znode.topic_id))

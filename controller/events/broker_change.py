@@ -16,7 +16,13 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.ids import UNKNOWN_ZXID, BrokerEpoch, BrokerId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
-from controller.events import controlled_shutdown, fenced_controller, partition_reassignment, topic_deletion
+from controller.events import (
+    controlled_shutdown,
+    controller_failover,
+    fenced_controller,
+    partition_reassignment,
+    topic_deletion,
+)
 from controller.machines import partition_machine, replica_machine
 from controller.machines.partition_machine import trigger_online
 from controller.machines.replica_machine import Replica
@@ -59,16 +65,15 @@ def broker_written(tx: Transaction, broker: BrokerId, znode: BrokerZnode, record
     header.read.brokers = (*header.read.brokers, broker) if header.phase is LOADING else ()
     if before == now:
         return
+    if known is None:
+        tx.state.forget_offline_dirs(broker)
     if known is not None and header.acting:
         header.register(broker, now)
         if known.endpoints != now.endpoints:
             tx.events.begin(EventKind.BROKER_MODIFICATIONS, f"broker {broker} changed its endpoints")
             tx.requests.broadcast(tx.state.registered)
-    elif before is not None and header.acting and header.profile.notices_bounces:
-        _forget_offline_dirs(tx.state, broker, tx.state.hosted_by(broker))
-        _bounced(tx, broker, now)
-    elif before is None and header.acting:
-        _started(tx, broker, now)
+    elif header.acting:
+        _registered(tx, broker, before, now)
     else:
         header.register(broker, now)
         touch_hosted(tx.state, broker)
@@ -80,6 +85,22 @@ def broker_written(tx: Transaction, broker: BrokerId, znode: BrokerZnode, record
         )
         occurrences.note(tx.state, kinds.BROKER_BOUNCED, cause, broker=broker)
     publish_broker(tx, broker)
+
+
+def _registered(tx: Transaction, broker: BrokerId, before: Broker | None, now: Broker) -> None:
+    """Handle a registration by what the controller knows of the broker."""
+    header = tx.header
+    if now.epoch < header.term.controller_zxid:  # a gap hid it, and the controller loaded it after its election
+        header.register(broker, now)
+        if before is None:
+            controller_failover.load_with(tx, broker)
+    elif before is None:
+        _started(tx, broker, now)
+    elif header.profile.notices_bounces:
+        _bounced(tx, broker, now)
+    else:
+        header.register(broker, now)
+        touch_hosted(tx.state, broker)
 
 
 def _started(tx: Transaction, broker: BrokerId, now: Broker) -> None:
@@ -173,7 +194,7 @@ def broker_removed(tx: Transaction, broker: BrokerId, *, waits: bool = False) ->
     header.shutdowns.expect_no_more((broker,))
     hosted = tx.state.hosted_by(broker)
     _note_departure(tx.state, broker, gone, hosted)
-    _forget_offline_dirs(tx.state, broker, hosted)
+    tx.state.forget_offline_dirs(broker)
     if waits:
         header.departures.plan_later(broker, gone)
     else:
@@ -356,18 +377,11 @@ def _led_while_moved_away(state: MutableState, broker: BrokerId) -> list[TopicPa
     )
 
 
-def _forget_offline_dirs(state: MutableState, broker: BrokerId, hosted: list[TopicPartition]) -> None:
-    for tp in hosted:
-        partition = state.partition(tp)
-        if partition is not None and broker in partition.offline_dirs:
-            left = tuple(other for other in partition.offline_dirs if other != broker)
-            state.put_partition(tp, replace(partition, offline_dirs=left))
-
-
 def forget_unseen_brokers(header: Header) -> None:
     """Record brokers that a complete read did not name as departed, at its end."""
     seen = (*header.read.brokers, *(header.in_kraft_mode if header.kraft_owns_controller else ()))
     unseen = header.brokers.keys() - set(seen)
+    header.read.ended = (*header.read.ended, *unseen)
     for broker in unseen:
         header.departures.note(broker, Departure(UNKNOWN_ZXID, header.time_ms, was=header.brokers[broker]))
     header.unregister(unseen)

@@ -199,8 +199,8 @@ def take_over_if_due(tx: Transaction) -> None:
         return
     if header.controller == NO_BROKER or header.term.ownership is not Ownership.ELECTED or header.is_ghost:
         return
-    if _is_raised_by_hand(header):
-        return
+    if _is_raised_by_hand(header) or (tx.state.record.resync and header.term.named_zxid == header.term.controller_zxid):
+        return  # after a gap the epoch may come before the /controller that was written with it
     if header.term.epoch > 0:
         _note_controller_moved(tx.state)
     unfenced_controller.work_off(tx, header.controller)

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import PartitionId, TopicPartition
-from controller.contract.records import Record
+from controller.contract.ids import UNKNOWN_ZXID, PartitionId, TopicPartition
+from controller.contract.records import Record, RecordKind
 from controller.contract.znode_table import consequence_of
 from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
 from controller.events import controller_failover, fenced_controller, flawed_znodes, migration, topic_deletion
@@ -31,8 +31,12 @@ from wording.sentences import counted, listed, plural
 def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
     """Handle the content of a topic's znode after a creation, an expansion, or a step of a reassignment."""
     tx.header.witness(topic_version=znode.version)
-    before = tx.state.topic(name) or Topic(exists=False)
-    topic = replace(before, exists=True, topic_id=znode.topic_id or None, seen_generation=tx.state.record.generation)
+    record, before = tx.state.record, tx.state.topic(name) or Topic(exists=False)
+    if _is_another(before, record):  # what is known of the topic before holds no more
+        before = _settings_of(before)
+    topic = replace(
+        before, exists=True, topic_id=znode.topic_id or None, seen_generation=record.generation, czxid=record.czxid
+    )
     if tx.header.phase is not FOLLOWING:
         partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
         tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))
@@ -64,6 +68,21 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         partition_machine.create(tx, [TopicPartition(name, number) for number in added if number not in leaked])
 
 
+def end_former(tx: Transaction, name: str) -> None:
+    """Handle the removal of a topic, if the record is of another topic under its name. No watch reported the removal.
+
+    A complete read stores values without conclusions.
+    """
+    topic = tx.state.topic(name)
+    if topic is not None and _is_another(topic, tx.state.record) and tx.header.phase is FOLLOWING:
+        topic_removed(tx, name)
+
+
+def _is_another(topic: Topic, record: Record) -> bool:
+    """Return whether the record's znode is another one than the topic's, because it was created later."""
+    return topic.exists and UNKNOWN_ZXID < topic.czxid < record.czxid
+
+
 def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
     """Return the content of a topic's znode, and note its damage. Raise ZnodeError.
 
@@ -76,7 +95,8 @@ def decoded(tx: Transaction, name: str, record: Record) -> TopicZnode:
         if consequence is not None and consequence.stops_controllers:
             tx.header.damaged.note_unloadable(name, tx.header.time_ms)
         raise
-    _note_damage(tx, name, znode, is_new=record.version == 0)
+    topic = tx.state.topic(name)
+    _note_damage(tx, name, znode, is_new=record.version == 0 or (topic is not None and _is_another(topic, record)))
     return znode
 
 
@@ -141,17 +161,19 @@ def _note_risks(state: MutableState, name: str, partitions: Mapping[PartitionId,
 def topic_removed(tx: Transaction, name: str) -> None:
     """Handle the removal of a topic's znode, at the end of its deletion or by hand."""
     tx.header.damaged.forget(name)
-    topic = tx.state.topic(name)
+    topic, record = tx.state.topic(name), tx.state.record
     if topic is None or not topic.exists:
         return
+    # A removal that was not seen is taken for a deletion, because the gap may hide its request.
+    is_asked = topic.queued_for_deletion or record.resync or record.kind is not RecordKind.DELETED
     if tx.header.phase is FOLLOWING:
         if tx.header.led_by_kraft:
-            migration.topic_deleted(tx.state, name, asked=topic.queued_for_deletion)
+            migration.topic_deleted(tx.state, name, asked=is_asked)
         elif topic.queued_for_deletion:
             topic_deletion.completed(tx, name)
-        else:
+        elif not is_asked:
             _leak(tx.state, name, topic)
-        by_controller = topic.queued_for_deletion or tx.header.led_by_kraft
+        by_controller = is_asked or tx.header.led_by_kraft
         tx.events.begin(
             EventKind.TOPIC_DELETION, f"topic {name} was {'deleted' if by_controller else 'removed by hand'}"
         )
@@ -161,7 +183,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
     for number, partition in topic.partitions.items():
         for action in partition.queue:
             tx.events.withdraw(TopicPartition(name, number), action)
-    is_forgotten = topic.queued_for_deletion or not tx.header.acting
+    is_forgotten = is_asked or not tx.header.acting
     leaked = () if is_forgotten else tuple(sorted({*topic.leaked, *topic.partitions}))
     _keep(tx.state, name, replace(_settings_of(topic), leaked=leaked, leaked_epoch=tx.header.controller_epoch))
 

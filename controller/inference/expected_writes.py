@@ -360,7 +360,7 @@ def _takes_offline(action: AnyAction, election: Elect) -> bool:
     """Return whether an action is the change to Offline that made the election necessary."""
     if not isinstance(action, StateChange) or action.replica is not None:
         return False
-    return action.event == election.event and action.to_state is PartitionState.OFFLINE
+    return action.event == election.event and action.to_state == PartitionState.OFFLINE
 
 
 def _owed(tx: Transaction, partition: Partition, election: Elect) -> OverdueElection | None:

@@ -146,8 +146,14 @@ def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:
     partition = tx.state.partition(tp)
     assert partition is not None, f"{tp} was written, and is not known"
     write = ObservedWrite(tp, partition, partition.zk_state, written)
-    if not (fenced_controller.acts(tx.state) and _is_explained(tx, write)):
+    if not (fenced_controller.acts(tx.state) and not _hides_writes(tx, write) and _is_explained(tx, write)):
         _accept(tx, tp, partition, written)
+
+
+def _hides_writes(tx: Transaction, write: ObservedWrite) -> bool:
+    """Return whether a gap of the watch hides other writes of the state, so that no rule can be tried."""
+    first = -1 if write.before is None else write.before.partition_epoch
+    return tx.state.record.resync and write.written.partition_epoch != first + 1
 
 
 def _is_explained(tx: Transaction, write: ObservedWrite) -> bool:
@@ -188,11 +194,14 @@ def _explains(tx: Transaction, rule: Rule, hypothesis: Hypothesis, write: Observ
 
 
 def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
-    divergences.note_unexplained(tx.state, tp, partition, written)
-    tx.state.count_write(explained=False)
-    tx.events.begin(
-        EventKind.UNEXPLAINED, f"partition {tp} was written, but no rule of the controller explains the write"
-    )
+    if tx.state.record.resync:
+        cause = f"partition {tp} was written while Kontrast did not watch"
+    else:
+        cause = f"partition {tp} was written, but no rule of the controller explains the write"
+        divergences.note_unexplained(tx.state, tp, partition, written)
+        tx.state.count_write(explained=False)
+    tx.header.shutdowns.end((written.leader,))  # no rule gives the write, so its shutdown was inferred wrongly
+    tx.events.begin(EventKind.UNEXPLAINED, cause)
     for action in reversed(partition.queue):
         tx.events.withdraw(tp, action)
         if isinstance(action, StateChange) and action.replica is None:
@@ -209,7 +218,9 @@ def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
 
 
 def _state_shown(state: MutableState, partition: Partition, written: LeaderAndIsr) -> PartitionState:
-    return PartitionState.ONLINE if state.is_online(written.leader, partition) else PartitionState.OFFLINE
+    """Return the partition's state. A broker leads until its session ends, even if it seems to shut down."""
+    leads = written.leader in state.header.brokers and written.leader not in partition.offline_dirs
+    return PartitionState.ONLINE if leads else PartitionState.OFFLINE
 
 
 def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:

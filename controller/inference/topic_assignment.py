@@ -87,6 +87,8 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         assignment_written(tx, tp, written)
     elif written.is_being_reassigned or partition.reassigning or _is_by_api(tx.state, partition, written):
         _reassigned(tx, tp, partition, written)
+    elif tx.state.record.resync:
+        _adopt(tx, tp, partition, written)
     elif partition.zk_state is not None and _was_reassigned(tx.header, tp, partition.zk_state, partition, written):
         adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
@@ -161,10 +163,14 @@ def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partitio
         f"{tp} was reassigned to {in_order(partition.zk_assignment.replicas)}, but Kontrast did not see the beginning"
     )
     occurrences.note(tx.state, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
+    _adopt(tx, tp, replace(partition, zk_state=written), partition.zk_assignment)
+
+
+def _adopt(tx: Transaction, tp: TopicPartition, partition: Partition, shown: ReplicaAssignment) -> None:
+    """Adopt the assignment that the topic's znode shows, with no action in flight."""
     for action in partition.queue:
         tx.events.withdraw(tp, action)
-    adopted = replace(partition, queue=(), zk_assignment=None, zk_state=written)
-    adopted = adopted.with_assignment(partition.zk_assignment)
+    adopted = replace(partition, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(shown)
     states = {
         replica: ReplicaState.ONLINE if tx.state.is_online(replica, adopted) else ReplicaState.OFFLINE
         for replica in adopted.replicas

@@ -52,6 +52,7 @@ class Term(msgspec.Struct, array_like=True):
     registration: BrokerEpoch = BrokerEpoch(-1)  # of its broker when it took over, -1 if unknown
     acted_ms: int = 0  # when it last wrote a partition's state or removed a request
     is_found_again: bool = False  # the last complete read found the controller of this term, which was known before
+    named_zxid: Zxid = UNKNOWN_ZXID  # of the write of /controller when the term began
 
     def own(self, session: int, ownership: Ownership) -> None:
         """Note who owns /controller now."""
@@ -87,7 +88,7 @@ class Term(msgspec.Struct, array_like=True):
         """Begin the term of this epoch in a broker's process. The time is 0 if the beginning is not known."""
         is_known = (self.epoch, self.broker) == (epoch, broker) and epoch > 0
         self.is_found_again = is_known and time_ms == 0
-        self.epoch, self.began_ms = epoch, time_ms
+        self.epoch, self.began_ms, self.named_zxid = epoch, time_ms, self.controller_zxid
         self.broker, self.registration, self.removed_replicas = broker, registration, False
 
     def note_duplicate_topic_ids(self, duplicates: tuple[tuple[str, str, str], ...]) -> None:

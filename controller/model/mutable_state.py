@@ -253,6 +253,16 @@ class MutableState:
             topic = self.topics.get(tp.topic)
             self.touched[tp] = (topic, topic.partitions.get(tp.partition) if topic is not None else None)
 
+    def forget_offline_dirs(self, broker: BrokerId) -> None:
+        """Forget failed log directories of a registration that is over. A complete read does that at its end."""
+        if self.header.phase is not FOLLOWING:
+            self.header.read.ended = (*self.header.read.ended, broker)
+            return
+        for tp in self.unsettled(lambda partition: broker in partition.offline_dirs):
+            partition = self.topics[tp.topic].partitions[tp.partition]
+            left = tuple(other for other in partition.offline_dirs if other != broker)
+            self.put_partition(tp, msgspec.structs.replace(partition, offline_dirs=left))
+
     def is_online(self, replica: BrokerId, partition: Partition) -> bool:
         """Return whether the replica's broker is live and its log directory works, by the controller's knowledge."""
         return replica in self.live and replica not in partition.offline_dirs

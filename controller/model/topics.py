@@ -12,7 +12,15 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.ids import BrokerId, ControllerEpoch, LeaderEpoch, PartitionId, TopicPartition
+from controller.contract.ids import (
+    UNKNOWN_ZXID,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionId,
+    TopicPartition,
+    Zxid,
+)
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.leadership import AnyAction, Create, Done, fold
@@ -123,6 +131,7 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     seen_generation: int = 0  # of the forwarder whose records last named it
     refused: dict[PartitionId, ReplicaAssignment] = {}  # added during its deletion. The next controller loads them
     unproven: tuple[Done, ...] = ()  # actions of deposed controllers, which happened only if these lived on
+    czxid: Zxid = UNKNOWN_ZXID  # of its znode. Another one is that of another topic of the same name
 
 
 InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None if they do not exist

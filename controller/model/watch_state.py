@@ -51,6 +51,7 @@ class CompleteRead(msgspec.Struct, array_like=True):
     brokers: tuple[BrokerId, ...] = ()
     deletions: tuple[str, ...] = ()
     cut_failover: bool = False  # when it began, the controller still had states to write in its failover
+    ended: tuple[BrokerId, ...] = ()  # brokers whose registration before the read is over
 
 
 class Clocks(msgspec.Struct, array_like=True):

@@ -24,7 +24,7 @@ from controller.events.broker_change import forget_unseen_brokers, publish_broke
 from controller.events.controller_change import adopt, publish_controller
 from controller.machines.partition_machine import with_initial_states
 from controller.model.context import FOLLOWING, LOADING
-from controller.model.topics import Topic
+from controller.model.topics import Partition, Topic
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 from controller.watch import ensemble
@@ -45,6 +45,7 @@ def begin(tx: Transaction) -> None:
     header.term.activate(active=False)
     header.read.began_ms = header.time_ms
     header.read.names_controller, header.read.brokers, header.read.deletions = False, (), ()
+    header.read.ended = ()
     topic_change.forget_settings(tx.state)
     header.configuration.dynamic = {}
     header.damaged.begin_read()
@@ -72,7 +73,7 @@ def end(tx: Transaction) -> None:
     forget_unseen_brokers(header)
     adopt(tx.state)
     migration.adopt(tx)
-    queued = frozenset(header.read.deletions)
+    queued = frozenset(header.read.deletions if header.settings.delete_topic_enable else ())
     for name, topic in tx.state.topics:
         if topic.exists:
             tx.state.put_topic(name, _set_up(tx, topic, queued=name in queued))
@@ -93,7 +94,8 @@ def deletion_listed(tx: Transaction, name: str) -> None:
 
 def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
     partitions = {
-        number: with_initial_states(tx, partition, _OFFLINE) for number, partition in topic.partitions.items()
+        number: with_initial_states(tx, _without_former_failures(tx, partition), _OFFLINE)
+        for number, partition in topic.partitions.items()
     }
     if not queued:
         return replace(
@@ -114,6 +116,14 @@ def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
     }
     waits = any(state is _OFFLINE for part in partitions.values() for state in part.replica_states.values())
     return replace(topic, partitions=deleting, queued_for_deletion=True, deletion_started=True, ineligible=waits)
+
+
+def _without_former_failures(tx: Transaction, partition: Partition) -> Partition:
+    """Return the partition without failed log directories of registrations that are over."""
+    if not partition.offline_dirs:
+        return partition
+    left = tuple(broker for broker in partition.offline_dirs if broker not in tx.header.read.ended)
+    return replace(partition, offline_dirs=left)
 
 
 def _deletion_state(state: ReplicaState) -> ReplicaState:

@@ -40,6 +40,7 @@ _PARTITIONS = re.compile(rf"{TOPICS}/[^/]+/partitions")
 _CONTROLLER = {"/controller", "/controller_epoch"}
 _SINGLE = frozenset(SINGLE_ZNODES)
 _PARENTS = frozenset(PARENTS)
+_REQUESTS = ("/admin/", "/isr_change_notification/", "/log_dir_event_notification/")
 _COPIED_SINGLE = frozenset(COPIED_SINGLE_BESIDES)
 _COPIED_BELOW = tuple(f"{root}/" for root in COPIED_BESIDES)
 
@@ -68,6 +69,11 @@ def is_copied(path: str) -> bool:
 def is_partition_state(path: str) -> bool:
     """Return whether a path is a partition's state."""
     return path.endswith("/state") and _PARTITION_STATE.fullmatch(path) is not None
+
+
+def is_request(path: str) -> bool:
+    """Return whether the controller removes a znode once it has handled it."""
+    return path.startswith(_REQUESTS)
 
 
 def is_listed(path: str) -> bool:

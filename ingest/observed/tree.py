@@ -10,11 +10,14 @@ from controller.contract.forwarder_status import LargeZnode
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
 from ingest.observed.observations import Known, Observation, Value, Values
-from ingest.observed.paths import rank
+from ingest.observed.paths import Rank, is_partition_state, is_request, rank
 
 _LARGE_BYTES: Final = 64 * 1024  # a sixteenth of jute.maxbuffer's default
 _LARGEST_NAMED: Final = 5
 _LENGTH_BYTES: Final = 4  # before each name in an answer
+
+_Place = tuple[int, int, int]  # zxid, rank, and depth of a deletion
+_LAST: Final = 1 << 63  # after every zxid
 
 
 class Tree:
@@ -74,23 +77,45 @@ class Tree:
         return max(lost, default=UNKNOWN_ZXID)
 
     def differences(self, values: Mapping[str, Value]) -> list[Observation]:
-        """Return the observations that a complete read adds, causes first. The order inside the gap is lost."""
+        """Return the history that a complete read adds, as `differences_at` orders it."""
         return self.differences_at({**dict.fromkeys(self._known), **values})
 
     def differences_at(self, values: Values) -> list[Observation]:
-        """Return the observations that these reads add, causes first."""
-        known = self._known
-        vanished = [
-            Observation(kind=RecordKind.DELETED, path=path, resync=True)
-            for path, value in values.items()
-            if value is None and path in known
-        ]
-        changed = [
-            node(path, value, resync=True)
-            for path, value in values.items()
-            if value is not None and known.get(path) != (value.czxid, value.mzxid, value.version)
-        ]
-        return sorted([*vanished, *changed], key=lambda observation: (rank(observation.path), observation.zxid))
+        """Return the history that these reads add.
+
+        Another czxid shows that a znode was deleted and created again. Creations come in the order of their czxids,
+        changes of their mzxids. A topic comes before its partitions' states, because a merged value may have caused
+        them. No zxid tells when a znode vanished, so facts vanish before all changes, and requests after all of them or
+        before the next request, because a request is removed once its effects are written.
+        """
+        found: list[tuple[_Place, Observation]] = []
+        below: dict[str, Zxid] = {}  # the first change of a state, by topic
+        for path, value in values.items():
+            known = self._known.get(path)
+            is_new = known is None or (value is not None and UNKNOWN_ZXID != known.czxid != value.czxid)
+            if known is not None and (value is None or is_new):
+                vanished = Observation(kind=RecordKind.DELETED, path=path, resync=True)
+                found.append((_place_of_deletion(path, value), vanished))
+            if value is not None and known != (value.czxid, value.mzxid, value.version):
+                state = is_partition_state(path)
+                zxid = value.czxid if is_new and not state else value.mzxid
+                found.append(((zxid, rank(path), 0), node(path, value, resync=True)))
+                if state:
+                    topic = path.split("/partitions/")[0]
+                    below[topic] = min(zxid, below.get(topic, zxid))
+        first = ((_before_states(place, below.get(each.path)), each) for place, each in found)
+        return [observation for _, observation in sorted(first, key=lambda item: item[0])]
+
+
+def _place_of_deletion(path: str, value: Value | None) -> _Place:
+    """Return the place of a deletion. ZooKeeper deletes children before their parents."""
+    if is_request(path):
+        return (_LAST if value is None else value.czxid), -1, 0
+    return UNKNOWN_ZXID, min(rank(path), Rank.CAUSE), -path.count("/")
+
+
+def _before_states(place: _Place, first_state: Zxid | None) -> _Place:
+    return place if first_state is None or place[0] < 0 else (min(place[0], first_state), *place[1:])
 
 
 def complete(values: Mapping[str, Value]) -> list[Observation]:

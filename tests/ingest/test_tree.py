@@ -16,21 +16,72 @@ def test_a_complete_read_that_is_the_same_differs_in_nothing() -> None:
     assert tree.differences(values) == []
 
 
-def test_differences_are_causes_first_and_marked() -> None:
+STATE = "/brokers/topics/t/partitions/0/state"
+
+
+def differences(before: dict[str, Value], after: dict[str, Value]) -> list[tuple[str, str]]:
     tree = Tree()
-    state = "/brokers/topics/t/partitions/0/state"
-    tree.apply(complete({"/controller": value(1, 1, 0), state: value(2, 2, 0), "/brokers/topics/u": value(3, 3, 0)}))
-    found = tree.differences(
-        {state: value(2, 9, 1), "/brokers/topics/t": value(8, 8, 0), "/brokers/ids/1": value(7, 7, 0)}
-    )
-    assert [(observation.kind.value, observation.path) for observation in found] == [
-        ("deleted", "/controller"),
-        ("node", "/brokers/ids/1"),
-        ("deleted", "/brokers/topics/u"),
-        ("node", "/brokers/topics/t"),
-        ("node", state),
-    ]
+    tree.apply(complete(before))
+    found = tree.differences(after)
     assert all(observation.resync for observation in found)
+    tree.apply(found)
+    assert tree.differences(after) == []
+    return [(observation.kind.value, observation.path) for observation in found]
+
+
+def test_differences_come_in_the_order_of_zookeepers_changes() -> None:
+    before = {"/controller": value(1, 1, 0), STATE: value(2, 2, 0), "/brokers/topics/u": value(3, 3, 0)}
+    after = {STATE: value(2, 9, 1), "/brokers/topics/v": value(8, 8, 0), "/brokers/ids/1": value(7, 7, 0)}
+    assert differences(before, after) == [
+        ("deleted", "/controller"),
+        ("deleted", "/brokers/topics/u"),
+        ("node", "/brokers/ids/1"),
+        ("node", "/brokers/topics/v"),
+        ("node", STATE),
+    ]
+
+
+def test_a_registration_before_the_election_of_a_controller_comes_first() -> None:
+    before = {"/controller": value(1, 1, 0), "/controller_epoch": value(1, 1, 0), "/brokers/ids/1": value(2, 2, 0)}
+    after = {"/controller": value(8, 8, 0), "/controller_epoch": value(1, 8, 1), "/brokers/ids/1": value(7, 7, 0)}
+    assert differences(before, after) == [
+        ("deleted", "/controller"),
+        ("deleted", "/brokers/ids/1"),
+        ("node", "/brokers/ids/1"),
+        ("node", "/controller"),
+        ("node", "/controller_epoch"),
+    ]
+
+
+def test_a_znode_that_was_created_again_was_deleted_before_its_parent() -> None:
+    entry = "/admin/delete_topics/t"
+    before = {"/brokers/topics/t": value(1, 1, 0), STATE: value(2, 2, 0), entry: value(3, 3, 0)}
+    after = {"/brokers/topics/t": value(7, 7, 0), STATE: value(8, 8, 0)}
+    assert differences(before, after) == [
+        ("deleted", STATE),
+        ("deleted", "/brokers/topics/t"),
+        ("node", "/brokers/topics/t"),
+        ("node", STATE),
+        ("deleted", entry),
+    ]
+
+
+def test_a_topic_comes_before_the_states_that_it_may_have_caused() -> None:
+    before = {"/brokers/topics/t": value(1, 1, 0), STATE: value(2, 2, 0)}
+    after = {"/brokers/topics/t": value(1, 9, 3), STATE: value(2, 7, 2), "/brokers/ids/1": value(5, 5, 0)}
+    assert differences(before, after) == [("node", "/brokers/ids/1"), ("node", "/brokers/topics/t"), ("node", STATE)]
+
+
+def test_a_request_is_removed_before_the_next_one() -> None:
+    reassign = "/admin/reassign_partitions"
+    before = {"/brokers/topics/t": value(1, 1, 0), reassign: value(3, 3, 0)}
+    after = {"/brokers/topics/t": value(1, 5, 1), reassign: value(6, 6, 0), "/brokers/topics/u": value(7, 7, 0)}
+    assert differences(before, after) == [
+        ("node", "/brokers/topics/t"),
+        ("deleted", reassign),
+        ("node", reassign),
+        ("node", "/brokers/topics/u"),
+    ]
 
 
 def test_a_znode_whose_value_was_never_read_differs_until_it_is() -> None:

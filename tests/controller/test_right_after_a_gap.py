@@ -1,0 +1,208 @@
+"""Right after a gap of the watch: what ZooKeeper shows is what Kontrast says, and nothing else is due or open."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from controller.contract.forwarder_status import ForwarderStatus
+from controller.contract.records import RecordKind
+from tests.controller.znode_history import (
+    LOG_DIR_EVENT,
+    ZnodeHistory,
+    broker_znode,
+    controller_znode,
+    state_znode,
+    topic_znode,
+)
+
+RELEASES = [(1, 1), (2, 3), (2, 8), (3, 9)]
+
+
+def session(history: ZnodeHistory, state: str) -> None:
+    status = msgspec.json.encode(ForwarderStatus(state, "persistent")).decode()
+    history.send(RecordKind.SESSION, zxid=history.zxid, data=status)
+
+
+def four_hours_later(history: ZnodeHistory) -> dict[str, object]:
+    """Return the alerts that are open when all occurrences are over."""
+    for after_ms in (*[60_000] * 4, *[3_600_000] * 4):
+        history.heartbeat(after_ms)
+    return history.open_alerts()
+
+
+def assert_well(history: ZnodeHistory) -> None:
+    assert set(four_hours_later(history)) <= {"PreferredImbalance"}
+    gauges = history.gauges()
+    assert (gauges.pending_writes, gauges.offline_partitions, gauges.leaderless_partitions) == (0, 0, 0)
+    assert set(gauges.divergences) <= {"missed_changes"}
+
+
+# --- a topic's deletion
+
+
+@pytest.mark.parametrize("release", [(0, 11), (2, 6), (3, 9)])
+@pytest.mark.parametrize("has_controller", [True, False])
+def test_a_read_entry_deletes_nothing_if_deletion_is_disabled(release, has_controller):
+    history = ZnodeHistory(release=release, settings={"delete.topic.enable": False})
+    controller = [("/controller", controller_znode(1))] if has_controller else []
+    history.snapshot(
+        *controller,
+        ("/controller_epoch", b"1"),
+        *((f"/brokers/ids/{broker}", broker_znode(broker)) for broker in (1, 2, 3)),
+        ("/admin/delete_topics/c", None),
+        ("/brokers/topics/c", topic_znode({0: [2, 1], 1: [3]})),
+        ("/brokers/topics/c/partitions/0/state", state_znode(2, 0, [2], 1)),
+        ("/brokers/topics/c/partitions/1/state", state_znode(3, 0, [3], 1)),
+    )
+    history.heartbeat()
+    if not has_controller:
+        history.controller(1, 2)
+    history.delete("/admin/delete_topics/c")
+    history.state("c", 0, 2, 0, [2, 1])
+    assert not history.row("c", 0).deleting
+    assert_well(history)
+    history.broker_leaves(3)
+    history.state("c", 1, -1, 1, [3])
+    history.heartbeat(60_000)
+    assert history.row("c", 1).state == "OfflinePartition"
+    assert history.gauges().offline_partitions == 1
+
+
+@pytest.mark.parametrize("unread", [False, True])
+@pytest.mark.parametrize("release", [(2, 3), (2, 7), (3, 9)])
+def test_a_topic_of_the_same_name_is_another_one_after_a_gap(release, unread):
+    history = ZnodeHistory(release=release).start(
+        1, 2, 3, controller=3, topics={"b": {0: ([2, 1], 2, 3, [2, 1])}, "u": {0: ([1, 2], 1, 0, [1, 2])}}
+    )
+    history.heartbeat()
+    session(history, "suspended")
+    if unread:
+        history.came_and_went("/admin/delete_topics/b")
+    history.znodes = {path: stat for path, stat in history.znodes.items() if not path.startswith("/brokers/topics/b")}
+    history.write("/brokers/topics/b", topic_znode({0: [2], 1: [2, 3]}), resync=True)
+    history.write("/brokers/topics/b/partitions/0/state", state_znode(2, 0, [2], 1), resync=True)
+    history.write("/brokers/topics/b/partitions/1/state", state_znode(2, 0, [2, 3], 1), resync=True)
+    if unread:
+        history.delete("/admin/delete_topics/b", resync=True)
+    session(history, "connected")
+    history.heartbeat()
+    shown = {number: history.row("b", number) for number in (0, 1)}
+    assert [(row.leader, row.isr, row.replicas, row.deleting) for row in shown.values()] == [
+        (2, (2,), (2,), False),
+        (2, (2, 3), (2, 3), False),
+    ]
+    assert_well(history)
+
+
+def test_a_complete_read_finds_another_topic_under_the_name():
+    history = ZnodeHistory(release=(2, 7)).start(1, 2, topics={"b": {0: ([2, 1], 2, 3, [2, 1])}})
+    history.delete_topic("b")
+    assert history.row("b", 0).deleting
+    history.generation, history.seq = 2, -1
+    history.znodes = {path: stat for path, stat in history.znodes.items() if not path.startswith("/brokers/topics/b")}
+    history.start(1, 2, topics={"b": {0: ([1], 1, 0, [1]), 1: ([2], 2, 0, [2])}})
+    assert (history.row("b", 0).replicas, history.row("b", 0).leader_epoch) == ((1,), 0)
+    assert_well(history)
+
+
+# --- brokers and their controller
+
+
+@pytest.mark.parametrize("left_before", [True, False])
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_broker_that_registered_before_the_failover_was_loaded(release, leads, left_before):
+    state = ([1, 3], 1, 0, [1, 3]) if leads else ([3, 1], 3, 0, [3, 1])
+    topics = {"b": {0: state}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
+    history = ZnodeHistory(release=release).start(1, 2, 3, controller=2, topics=topics)
+    history.heartbeat()
+    if left_before:
+        history.broker_leaves(1)
+    session(history, "lost")
+    registered, elected = history.zxid + 1, history.zxid + 2
+    history.zxid = elected
+    history.znodes["/brokers/ids/1"] = (registered, -1)
+    del history.znodes["/controller"]
+    at = {"zxid": elected, "mzxid": elected, "resync": True}
+    history.write("/controller_epoch", b"2", same_zxid=True, **at)
+    history.write("/controller", controller_znode(3), same_zxid=True, czxid=elected, **at)
+    at = {"zxid": registered, "mzxid": registered, "czxid": registered, "resync": True}
+    history.write("/brokers/ids/1", broker_znode(1), same_zxid=True, **at)
+    session(history, "connected")
+    history.heartbeat(60_000)
+    history.state("u", 0, 2, 0, [2], 2)
+    history.state("u", 0, 2, 0, [2, 3], 2)
+    assert_well(history)
+
+
+def failed_log_dirs(history: ZnodeHistory) -> tuple[int, ...]:
+    return history.context.topics.get("a").partitions[0].offline_dirs
+
+
+@pytest.mark.parametrize("release", [(1, 1), (3, 4)])
+@pytest.mark.parametrize("how", ["watched", "differences", "complete read"])
+def test_a_new_registration_forgets_failed_log_directories(how, release):
+    history = ZnodeHistory(release=release).start(1, 2, 4, controller=4, topics={"a": {0: ([1], 1, 2, [1])}})
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 1, "event": 1})
+    history.delete(LOG_DIR_EVENT)
+    history.state("a", 0, -1, 3, [1])
+    assert failed_log_dirs(history) == (1,)
+    if how == "watched":
+        history.broker_leaves(1)
+        history.state("a", 0, -1, 4, [1])
+        history.broker(1)
+        history.state("a", 0, 1, 5, [1])
+    elif how == "differences":
+        del history.znodes["/brokers/ids/1"]
+        history.write("/brokers/ids/1", broker_znode(1), resync=True)
+        history.lose("a", 0)
+        history.write("/brokers/topics/a/partitions/0/state", state_znode(1, 5, [1], 1), resync=True)
+    else:
+        history.generation, history.seq = 2, -1
+        del history.znodes["/brokers/ids/1"]
+        history.start(1, 2, 4, controller=4, topics={"a": {0: ([1], 1, 4, [1])}})
+    assert failed_log_dirs(history) == ()
+    assert_well(history)
+
+
+def test_failed_log_directories_stay_with_their_registration():
+    history = ZnodeHistory(release=(3, 4)).start(1, 2, controller=2, topics={"a": {0: ([1], 1, 2, [1])}})
+    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 1, "event": 1})
+    history.state("a", 0, -1, 3, [1])
+    history.generation, history.seq = 2, -1
+    history.start(1, 2, controller=2, topics={"a": {0: ([1], -1, 3, [1])}})
+    assert failed_log_dirs(history) == (1,)
+
+
+@pytest.mark.parametrize("release", [(2, 0), (2, 3), (3, 9)])
+def test_the_leader_in_zookeeper_counts_more_than_an_inferred_shutdown(release):
+    topics = {"a": {0: ([2, 3], 2, 0, [2, 3]), 1: ([3, 2], 3, 0, [3, 2])}, "b": {3: ([2], 2, 0, [2])}}
+    history = ZnodeHistory(release=release).start(1, 2, 3, controller=1, topics=topics)
+    history.state("a", 0, 3, 1, [3])
+    history.state("a", 1, 3, 1, [3])
+    assert history.context.header.shutdowns.under_way == (2,)
+    history.state("b", 3, 2, 1, [2])
+    history.state("a", 0, 3, 1, [3, 2])
+    history.state("a", 1, 3, 1, [3, 2])
+    assert history.context.header.shutdowns.under_way == ()
+    assert set(four_hours_later(history)) <= {"PreferredImbalance"}
+    assert history.row("b", 3).state == "OnlinePartition"
+    assert history.gauges().offline_partitions == 0
+
+
+# --- reassignments
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_reassignment_that_began_and_ended_in_a_gap_is_what_zookeeper_shows(release):
+    topics = {"b": {0: ([3, 2], 3, 0, [3, 2]), 1: ([2, 1, 3], 2, 0, [2, 1, 3])}}
+    history = ZnodeHistory(release=release).start(1, 2, 3, controller=2, topics=topics)
+    history.heartbeat()
+    session(history, "suspended")
+    history.lose("b", 1, 3)
+    history.write("/brokers/topics/b", topic_znode({0: [3, 2], 1: [3]}), resync=True)
+    history.write("/brokers/topics/b/partitions/1/state", state_znode(3, 4, [3], 1), resync=True)
+    session(history, "connected")
+    assert history.row("b", 1).replicas == (3,)
+    assert_well(history)
