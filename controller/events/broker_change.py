@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec.structs import replace
-
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import UNKNOWN_ZXID, BrokerEpoch, BrokerId, TopicPartition
