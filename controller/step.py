@@ -139,6 +139,7 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
         header.term.note_sign_of_life(header.time_ms)
     if record.kind is not RecordKind.DELETED or locate(record.path).place is not Place.BROKER:
         broker_change.plan_failures(tx)
+    header.feed.catches_up = header.feed.catches_up or record.resync
     _run_timers(tx, record)
     _HANDLERS[record.kind](tx, record)
 
@@ -223,6 +224,16 @@ def _session(tx: Transaction, record: Record) -> None:
         header.maintenance = status.maintenance
         ensemble.note(tx.state, status.ensemble)
     ensemble.note_rollback(tx.state, status.lost_zxid)
+    if header.feed.catches_up:
+        _end_gap(tx)
+
+
+def _end_gap(tx: Transaction) -> None:
+    """End a gap, after its differences. The controller counts as having acted in it."""
+    header = tx.header
+    header.feed.catches_up, header.feed.caught_up_ms = False, header.time_ms
+    if header.acting:
+        partition_reassignment.judge_unseen(tx)
 
 
 def _snapshot_begin(tx: Transaction, record: Record) -> None:

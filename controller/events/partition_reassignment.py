@@ -82,6 +82,44 @@ def znode_removed(tx: Transaction) -> None:
         _forget_unread(tx)
 
 
+def judge_unseen(tx: Transaction) -> None:
+    """Judge the reassignments after a gap, which may hide that their new replicas got in sync, or their end.
+
+    Up to 2.3 only requests show what is under way, and the controller removes them at the end.
+    """
+    by_topic_znode = tx.header.profile.reassigns_in_topic_znode
+    asked = {TopicPartition(entry.topic, entry.partition) for entry in tx.header.triggers.reassign or ()}
+    for tp in reassigning(tx.state):
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
+        if not by_topic_znode and tp not in asked:
+            shown = partition.zk_assignment or partition.assignment
+            adopt_shown(tx, tp, partition, ReplicaAssignment(shown.replicas))
+    _complete_in_sync(tx, reassigning(tx.state))
+
+
+def _complete_in_sync(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
+    for tp in tps:
+        found = tx.state.topics[tp.topic].partitions[tp.partition]
+        if found.zk_state is not None and isr_reaches_target(found, found.zk_state):
+            take_back_waiting(tx, tp)
+            tx.events.begin(
+                EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, f"the new replicas of partition {tp} are in sync"
+            )
+            complete(tx, tp)
+
+
+def adopt_shown(tx: Transaction, tp: TopicPartition, partition: Partition, shown: ReplicaAssignment) -> None:
+    """Adopt the assignment that the topic's znode shows after an unseen reassignment, with no action in flight."""
+    for action in partition.queue:
+        tx.events.withdraw(tp, action)
+    adopted = replace(partition, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(shown)
+    states = {
+        replica: ReplicaState.ONLINE if tx.state.is_online(replica, adopted) else ReplicaState.OFFLINE
+        for replica in adopted.replicas
+    }
+    tx.state.put_partition(tp, replace(adopted, replica_states=states))
+
+
 def _forget_unread(tx: Transaction) -> None:
     """Forget reassignments that the topics' znodes do not show, because the controller never read their requests.
 
@@ -135,13 +173,7 @@ def adopt(tx: Transaction) -> None:
     if not header.acting:
         return
     if header.profile.reassigns_in_topic_znode:
-        for tp in tx.state.every(lambda partition: partition.reassigning):  # the index is made only at the end
-            found = tx.state.topics[tp.topic].partitions[tp.partition]
-            if found.zk_state is not None and isr_reaches_target(found, found.zk_state):
-                tx.events.begin(
-                    EventKind.PARTITION_REASSIGNMENT_ISR_CHANGE, f"the new replicas of partition {tp} are in sync"
-                )
-                complete(tx, tp)
+        _complete_in_sync(tx, tx.state.every(lambda partition: partition.reassigning))  # there is no index yet
         return
     for entry in header.triggers.reassign or ():
         tp = TopicPartition(entry.topic, entry.partition)

@@ -47,7 +47,7 @@ def judge(tx: Transaction) -> None:
 def judge_needless(tx: Transaction) -> None:
     """Give up the needless writes of this term's events for which the controller has had time."""
     header = tx.header
-    acted_ms = header.term.acted_ms
+    acted_ms = max(header.term.acted_ms, header.feed.caught_up_ms)  # a gap may hide an act
     if not (header.acting and header.has_outlasted_a_hang(acted_ms)):
         return
     for event_id, event in list(header.events.items()):

@@ -22,7 +22,6 @@ from controller.model.leadership import Create
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment, assignment_in
-from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
 from wording.sentences import in_order
 
@@ -79,6 +78,8 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         if first is not None and not left and tx.events.open_event(first.event).kind in _COMPLETIONS:
             tx.events.mark_begun(first.event)  # the state was written before
         tx.state.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
+    elif tx.state.record.resync and not written.is_being_reassigned:
+        partition_reassignment.adopt_shown(tx, tp, partition, written)
     elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
         # The reassignment is complete, but the ISR that let the controller complete it was not read.
         with tx.events.inferring(COMPLETED_UNREAD):
@@ -87,8 +88,6 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         assignment_written(tx, tp, written)
     elif written.is_being_reassigned or partition.reassigning or _is_by_api(tx.state, partition, written):
         _reassigned(tx, tp, partition, written)
-    elif tx.state.record.resync:
-        _adopt(tx, tp, partition, written)
     elif partition.zk_state is not None and _was_reassigned(tx.header, tp, partition.zk_state, partition, written):
         adopt_zk_assignment(tx, tp, replace(partition, zk_assignment=written), partition.zk_state)
     else:
@@ -163,16 +162,4 @@ def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partitio
         f"{tp} was reassigned to {in_order(partition.zk_assignment.replicas)}, but Kontrast did not see the beginning"
     )
     occurrences.note(tx.state, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
-    _adopt(tx, tp, replace(partition, zk_state=written), partition.zk_assignment)
-
-
-def _adopt(tx: Transaction, tp: TopicPartition, partition: Partition, shown: ReplicaAssignment) -> None:
-    """Adopt the assignment that the topic's znode shows, with no action in flight."""
-    for action in partition.queue:
-        tx.events.withdraw(tp, action)
-    adopted = replace(partition, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(shown)
-    states = {
-        replica: ReplicaState.ONLINE if tx.state.is_online(replica, adopted) else ReplicaState.OFFLINE
-        for replica in adopted.replicas
-    }
-    tx.state.put_partition(tp, replace(adopted, replica_states=states))
+    partition_reassignment.adopt_shown(tx, tp, replace(partition, zk_state=written), partition.zk_assignment)

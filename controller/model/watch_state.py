@@ -41,6 +41,8 @@ class Feed(msgspec.Struct, array_like=True):
     quarantined: str = ""  # why the cluster's state was dropped, until the end of a complete read
     quarantines: Quarantines = Quarantines()
     forgotten: bool = False  # an operator forgot the cluster, and it was not watched since
+    catches_up: bool = False  # the differences that a gap hid are coming
+    caught_up_ms: int = 0  # when the last gap ended
 
 
 class CompleteRead(msgspec.Struct, array_like=True):

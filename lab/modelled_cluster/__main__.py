@@ -15,7 +15,10 @@ def show(seed: int, name: str, text: str) -> None:
     """Shrink the history of a seed, and print it."""
     history, failure = shrunk(drawn(seed), Failure(name, text, 0))
     told = "told" if history.is_told else "inferred"
-    print(f"\nseed {seed}: release {history.release} ({told}), reads log: {history.reads_log}, salt {history.salt}")
+    print(
+        f"\nseed {seed}: release {history.release} ({told}), reads log: {history.reads_log}, salt {history.salt}, "
+        f"names zxids: {history.names_zxids}, deletes topics: {history.deletes_topics}, last gap: {history.last_gap}"
+    )
     print(failure.text)
     for operation, arguments in history.operations:
         print(f"    {operation}{arguments}")

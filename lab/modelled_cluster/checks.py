@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from msgspec.structs import asdict
 
@@ -11,7 +12,8 @@ from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import BrokerRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
+from controller.contract.problem import UNUSABLE_WORDS
 from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.model.broker_replica_index import BrokerReplicaIndex
@@ -30,7 +32,7 @@ LEGAL_MOVES = {
     subject: {(state.word, target.word) for target, states in table.items() for state in states}
     for subject, table in (("partition", PARTITION_VALID_PREVIOUS), ("replica", REPLICA_VALID_PREVIOUS))
 }
-OF_PARTITIONS_AND_BROKERS = {kind.name for section in ("Partitions", "Brokers") for kind in SECTIONS[section]}
+JUDGED = {kind.name for section in ("Partitions", "Brokers", "The controller", "Topics") for kind in SECTIONS[section]}
 # Alerts that outlast their cause, such as ten minutes after a broker's departure, or occurrences.
 LOOK_BACK = {"BrokerFlapping", *(kind.name for kind in ALERT_KINDS.values() if kind.lasts_ms)}
 
@@ -58,6 +60,8 @@ class Checked:
         self.records: list[Record] = []
         self.last: dict[str, AlertRow] = {}
         self.brokers: dict[int, BrokerRow] = {}
+        self.partitions: dict[tuple[str, int], PartitionRow] = {}
+        self.gauges: GaugesRow | None = None
         self.provisional: dict[str, Row] = {}
         self._empty = self.context
         self._stored: dict[int, bytes] = {}
@@ -95,7 +99,12 @@ class Checked:
                 self.last[row.id] = row
             elif isinstance(row, BrokerRow):
                 self.brokers[row.broker] = row
+            elif isinstance(row, PartitionRow):
+                self.partitions[row.topic, row.partition] = row
+                if row.removed:
+                    del self.partitions[row.topic, row.partition]
             elif isinstance(row, GaugesRow) and row.ready:
+                self.gauges = row
                 registered = len(self.context.header.brokers)
                 require("active_brokers counts the registered", row.active_brokers == registered, row.active_brokers)
 
@@ -167,15 +176,64 @@ class Checked:
             expected = (None if least is None else int(least), None if unclean is None else unclean == "true")
             require("topic settings are the znodes'", found == expected, (name, found, expected))
 
-    def check_at_rest(self) -> None:
-        """Check that a healthy cluster has no expected effect and no reported condition."""
+    def check_offline(self, znodes: dict[str, Znode]) -> None:
+        """Check that each partition without a live leader is shown as such, and no other one."""
+        registered = {int(path[13:]) for path in znodes if path.startswith("/brokers/ids/")}
+        for (topic, number), (replicas, state) in shown_in(znodes).items():
+            row = self.partitions.get((topic, number))
+            if state is None or row is None or row.deleting or not replicas:
+                continue
+            is_offline = state["leader"] not in registered
+            is_shown = row.problem in UNUSABLE_WORDS
+            text = (topic, number, state, sorted(registered), row.problem, row.reason)
+            require("partitions that are offline are shown offline", is_shown or not is_offline, text)
+            require("partitions that are led are not shown offline", is_offline or not is_shown, text)
+
+    def check_at_rest(self, znodes: dict[str, Znode]) -> None:
+        """Check that a healthy cluster is shown as ZooKeeper has it, with no expected effect and no condition."""
+        self.check_offline(znodes)
+        shown = shown_in(znodes)
+        require("topics at rest are the znodes'", self.partitions.keys() == shown.keys(), (self.partitions, shown))
+        for key, (replicas, state) in shown.items():
+            row = self.partitions[key]
+            assert state is not None
+            found = (row.replicas, row.leader, row.leader_epoch, row.isr, row.adding_replicas, row.removing_replicas)
+            expected = (replicas, state["leader"], state["leader_epoch"], tuple(state["isr"]), (), ())
+            require("metadata at rest is the znodes'", found == expected, (key, found, expected))
+            well = (row.state, row.deleting, row.predicted_leader)
+            require("partitions at rest are online", well == ("OnlinePartition", False, None), (key, well))
         alerts = [
             f"{row.id}: {row.cause}"
             for row in self.last.values()
-            if row.state != "resolved" and row.alert in OF_PARTITIONS_AND_BROKERS and row.alert not in LOOK_BACK
+            if row.state != "resolved" and row.alert in JUDGED and row.alert not in LOOK_BACK
         ]
         require("no alert at rest", not alerts, alerts)
         require("no row is provisional at rest", not self.provisional, list(self.provisional.values())[:2])
+        self._check_gauges()
+
+    def _check_gauges(self) -> None:
+        gauges = self.gauges
+        assert gauges is not None
+        counts = (
+            gauges.partitions,
+            gauges.offline_partitions,
+            gauges.leaderless_partitions,
+            gauges.pending_writes,
+            gauges.topics_to_delete,
+            gauges.reassigning_partitions,
+        )
+        require("gauges at rest are the rows'", counts == (len(self.partitions), 0, 0, 0, 0, 0), counts)
+
+
+def shown_in(znodes: dict[str, Znode]) -> dict[tuple[str, int], tuple[tuple[int, ...], dict[str, Any] | None]]:
+    """Return the replicas and the state of each partition in its topic's znode."""
+    found = {}
+    for path, znode in znodes.items():
+        if path.startswith("/brokers/topics/") and path.count("/") == 3:
+            for number, replicas in znode.content["partitions"].items():
+                state = znodes.get(f"{path}/partitions/{number}/state")
+                found[path[16:], int(number)] = (tuple(replicas), None if state is None else state.content)
+    return found
 
 
 def _difference(kept: object, anew: object) -> object:

@@ -29,10 +29,11 @@ class Process:
 class Cluster:
     """ZooKeeper, brokers and controllers. Every method is a current action of one of these."""
 
-    def __init__(self, release: Release, salt: int) -> None:
+    def __init__(self, release: Release, salt: int, *, deletes_topics: bool = True) -> None:
         self.zookeeper = ZooKeeper()
         self.release = release
         self.salt = salt
+        self.deletes_topics = deletes_topics
         self.processes = {broker: Process() for broker in BROKER_IDS}
         self.controller: Controller | None = None
         self.deposed: list[Controller] = []
@@ -109,6 +110,7 @@ class Cluster:
         if self.zookeeper.get("/controller") or not process.session or process.poisoned or still:
             return
         controller = Controller(self.zookeeper, self.release, broker, process.session, self.salt)
+        controller.deletes_topics = self.deletes_topics
         content = {"version": 1, "brokerid": broker, "timestamp": "1"}
         if self.release >= (3, 4):
             content |= {"version": 2, "kraftControllerEpoch": -1}

@@ -148,12 +148,12 @@ class Controller(Elections):
                 yield
         self._load()
         deletions = set(zookeeper.children("/admin/delete_topics"))
-        self.queued = deletions & self.topics
+        self.queued = deletions & self.topics if self.deletes_topics else set()
         dead = {tp[0] for tp, each in self.assigned.items() if any(not self.online(b) for b in each.replicas)}
         self.ineligible = (dead | {tp[0] for tp in self.reassigning}) & self.queued
         yield from self._start_machines()
         yield from self._take_up_reassignments()
-        for name in sorted(deletions - self.topics):
+        for name in sorted(deletions - self.topics if self.deletes_topics else deletions):
             self.delete(f"/admin/delete_topics/{name}")
             yield
         yield from self.resume_deletions()

@@ -14,9 +14,11 @@ class Deletion(Machines):
     def topic_deletion(self) -> Work:
         """Handle entries in /admin/delete_topics."""
         asked = self.zookeeper.children("/admin/delete_topics")
-        for name in [name for name in asked if name not in self.topics]:
+        for name in [name for name in asked if name not in self.topics or not self.deletes_topics]:
             self.delete(f"/admin/delete_topics/{name}")
             yield
+        if not self.deletes_topics:
+            return
         self.queued |= {name for name in asked if name in self.topics}
         yield from self.resume_deletions()
 

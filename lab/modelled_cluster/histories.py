@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from lab.modelled_cluster.checks import BrokenPropertyError, Checked
 from lab.modelled_cluster.cluster import Cluster
-from lab.modelled_cluster.forwarder import Forwarder
+from lab.modelled_cluster.forwarder import Forwarder, Gap
 from lab.modelled_cluster.operations import OPERATIONS, Players
 
 Release = tuple[int, int]
@@ -32,6 +32,9 @@ class History:
     release: Release
     is_told: bool  # whether the core is given the release, because otherwise it must infer the release
     reads_log: bool
+    names_zxids: bool  # whether events name the zxid of their change, as from ZooKeeper 3.9 on
+    deletes_topics: bool  # delete.topic.enable
+    last_gap: Gap | None  # the gap in which the cluster comes to rest, None if it is watched meanwhile
     salt: int
     operations: tuple[Operation, ...]
 
@@ -53,7 +56,16 @@ def drawn(seed: int) -> History:
         (draw.choices(_NAMES, _WEIGHTS)[0], tuple(draw.randrange(1 << 16) for _ in range(_ARGUMENTS)))
         for _ in range(count)
     )
-    return History(draw.choice(RELEASES), draw.random() < 0.7, draw.random() < 0.2, draw.randrange(1 << 16), operations)
+    return History(
+        release=draw.choice(RELEASES),
+        is_told=draw.random() < 0.7,
+        reads_log=draw.random() < 0.1,
+        names_zxids=draw.random() < 0.3,
+        deletes_topics=draw.random() < 0.9,
+        last_gap=draw.choice((*Gap, *Gap, None, None)),
+        salt=draw.randrange(1 << 16),
+        operations=operations,
+    )
 
 
 @dataclass
@@ -67,10 +79,12 @@ class Played:
 
 def play(history: History) -> Played:
     """Play a history. Raise BrokenPropertyError."""
-    settings = {"delete.topic.enable": True}
-    cluster = Cluster(history.release, history.salt)
+    settings = {"delete.topic.enable": history.deletes_topics}
+    cluster = Cluster(history.release, history.salt, deletes_topics=history.deletes_topics)
     checked = Checked(history.release if history.is_told else None, settings)
-    forwarder = Forwarder(cluster.zookeeper, checked.apply, reads_log=history.reads_log)
+    forwarder = Forwarder(
+        cluster.zookeeper, checked.apply, reads_log=history.reads_log, names_zxids=history.names_zxids
+    )
     players = Players(cluster, forwarder, checked)
     played = Played(checked, cluster)
     for topic in range(2):
@@ -79,9 +93,13 @@ def play(history: History) -> Played:
     forwarder.read_everything()
     for name, arguments in history.operations:
         OPERATIONS[name][1](players, *arguments)
-        if not forwarder.gathers:
+        if forwarder.sees_all:
             checked.check_znodes(cluster.zookeeper.znodes)
     forwarder.gathers = False
+    if history.last_gap is None:
+        forwarder.catch_up()
+    else:
+        forwarder.lose(history.last_gap)
     forwarder.flush()
     played.is_judged = _end(played, forwarder)
     return played
@@ -91,7 +109,10 @@ def _end(played: Played, forwarder: Forwarder) -> bool:
     cluster, checked = played.cluster, played.checked
     for moves_controller in (False, True):
         cluster.settle(moves_controller=moves_controller)
-        forwarder.heartbeat()
+        forwarder.catch_up()
+        for _ in range(2):
+            cluster.zookeeper.now_ms += 1_000
+            forwarder.heartbeat()
         checked.check_znodes(cluster.zookeeper.znodes)
         if cluster.is_healthy():
             break
@@ -100,7 +121,7 @@ def _end(played: Played, forwarder: Forwarder) -> bool:
     for _ in range(10):
         cluster.zookeeper.now_ms += _AT_REST_MS // 10
         forwarder.heartbeat()
-    checked.check_at_rest()
+    checked.check_at_rest(cluster.zookeeper.znodes)
     return True
 
 
@@ -130,7 +151,7 @@ def shrunk(history: History, failure: Failure) -> tuple[History, Failure]:
 
 
 def _with(history: History, operations: Sequence[Operation]) -> History:
-    return History(history.release, history.is_told, history.reads_log, history.salt, tuple(operations))
+    return replace(history, operations=tuple(operations))
 
 
 def _failure_with(history: History, operations: Sequence[Operation]) -> Failure | None:

@@ -101,6 +101,7 @@ class Memory:
     reassigning: dict[TopicPartition, tuple[int, ...]] = field(default_factory=dict)  # to these replicas
     stops: set[tuple[int, TopicPartition]] = field(default_factory=set)  # replicas that brokers still have to delete
     sent_to: dict[int, int] = field(default_factory=dict)
+    deletes_topics: bool = True  # delete.topic.enable
     removing_replicas: bool = False  # while the replica state machine writes
 
     def is_since(self, *release: int) -> bool:

@@ -8,12 +8,13 @@ from typing import Final
 from lab.modelled_cluster.checks import Checked
 from lab.modelled_cluster.cluster import BROKER_IDS, Cluster
 from lab.modelled_cluster.controller import PREFERRED, TOPICS
-from lab.modelled_cluster.forwarder import Forwarder
+from lab.modelled_cluster.forwarder import Forwarder, Gap
 from lab.modelled_cluster.memory import TopicPartition
 from lab.modelled_cluster.reassignment import REASSIGN
 
 _TOPICS: Final = ("a", "b", "c")
 _HANGS_MS: Final = 6_000
+_GAPS: Final = tuple(Gap)
 _SETTINGS: Final[tuple[dict[str, str], ...]] = (
     {"min.insync.replicas": "2"},
     {"unclean.leader.election.enable": "true"},
@@ -75,6 +76,34 @@ class Players:
     def read_everything(self, writes: int, *_: int) -> None:
         """Begin a forwarder with a complete read, while the controller writes."""
         self.forwarder.read_everything(lambda: self.cluster.work(writes % 6))
+
+    def gap_begins(self, kind: int, *_: int) -> None:
+        """Let the forwarder lose sight of ZooKeeper."""
+        self.forwarder.lose(_GAPS[kind % len(_GAPS)])
+
+    def gap_ends(self, writes: int, *_: int) -> None:
+        """Let the forwarder catch up, while the controller writes, and send two heartbeats."""
+        if self.forwarder.gap is not None:
+            self.forwarder.catch_up(lambda: self.cluster.work(writes % 4))
+            for _beat in range(2):
+                self.zookeeper.now_ms += 1_000
+                self.forwarder.heartbeat()
+            if self.forwarder.sees_all:
+                self.checked.check_offline(self.zookeeper.znodes)
+
+    def topic_is_created_again(self, name: int, partitions: int, first: int, count: int) -> None:
+        """Delete a topic, and create another one under its name."""
+        self.delete_topic(name)
+        for _round in range(2):
+            self.cluster.work(200)
+            for broker in BROKER_IDS:
+                self.cluster.answer_stops(broker)
+        self.cluster.work(200)
+        self.create_topic(name, partitions, first, count)
+
+    def zookeeper_elects_a_leader(self, *_: int) -> None:
+        """Begin another epoch of ZooKeeper, whose number is in the upper half of each zxid."""
+        self.zookeeper.zxid = ((self.zookeeper.zxid >> 32) + 1) << 32
 
     def restore(self, *_: int) -> None:
         """Start the job again with its stored state."""
@@ -163,17 +192,11 @@ class Players:
         """Add a partition to a topic."""
         topic = _TOPICS[name % 3]
         content = self.zookeeper.content(f"{TOPICS}/{topic}")
-        asked = f"/admin/delete_topics/{topic}" in self.zookeeper.znodes
-        if content is None or len(content["partitions"]) > 3 or asked or self._is_reassigning(topic, content):
+        if content is None or len(content["partitions"]) > 3:
             return
         replicas = self._replicas(first, len(content["partitions"]["0"]) - 1)
         content["partitions"][str(len(content["partitions"]))] = replicas
         self.zookeeper.set(f"{TOPICS}/{topic}", content)
-
-    def _is_reassigning(self, topic: str, content: Mapping[str, object]) -> bool:
-        if self.cluster.release < (2, 4):
-            return REASSIGN in self.zookeeper.znodes
-        return bool(content["adding_replicas"] or content["removing_replicas"])
 
     def delete_topic(self, name: int, *_: int) -> None:
         """Ask for a topic's deletion."""
@@ -247,6 +270,10 @@ OPERATIONS: Final[Mapping[str, tuple[int, Play]]] = {
     "controller_finishes": (7, Players.controller_finishes),
     "deposed_work": (3, Players.deposed_work),
     "read_everything": (3, Players.read_everything),
+    "gap_begins": (6, Players.gap_begins),
+    "gap_ends": (4, Players.gap_ends),
+    "zookeeper_elects_a_leader": (1, Players.zookeeper_elects_a_leader),
+    "topic_is_created_again": (2, Players.topic_is_created_again),
     "restore": (4, Players.restore),
     "windows": (1, Players.windows),
     "controller_is_removed": (2, Players.controller_is_removed),
