@@ -13,17 +13,13 @@ from controller.contract.effect_rows import RefusedRow, Request, Status, Transit
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId, Zxid
 from controller.contract.metadata_rows import BrokerRow
-from controller.contract.outputs import OUTPUTS
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.view.gauges import gauges_row
 from controller.view.types import FOLLOWING, Context
-from questions.replay.agreement import Agreement
-from questions.replay.incidents import Incidents
-from questions.replay.phases import MigrationPast
+from questions.replay import Agreement, Incidents, MigrationPast
+from wording.said import line
 from wording.times import moment_in_utc
-
-EMITTABLE: Final = OUTPUTS
 
 # Fields about a row's place in the stream, which a replay lacks.
 _OF_THE_STREAM: Final = frozenset({"v", "cluster", "generation", "seq", "ordinal", "effect", "status"})
@@ -83,24 +79,21 @@ class RowWriter:
                 self._write(fields)
 
     def end(self, context: Context) -> None:
-        """Finish after the last record."""
+        """Finish after the last record, with the phases of a migration, the incidents as text, and the agreement."""
         self._write_gauges(context)
-        if not self.saw_znodes:
+        last = self._newest
+        if last is None or not self.saw_znodes:
             return
-        if self._as_json:
-            for phase in self._migration.objects():
-                self._write(phase)
-        else:
-            print_plain((*self._migration.said(), *self._incidents.said()))
-        if self._before is not None and self._newest is not None:
-            self._write_agreement(Agreement.so_far(context.header).since(self._before), self._newest)
-
-    def _write_agreement(self, agreement: Agreement, last: Record) -> None:
-        if self._as_json:
+        agreement = None if self._before is None else Agreement.so_far(context.header).since(self._before)
+        if not self._as_json:
+            agreed = [] if agreement is None else [line(agreement.line())]
+            print_plain((*self._migration.said(), *self._incidents.said(), *agreed))
+            return
+        for phase in self._migration.objects():
+            self._write(phase)
+        if agreement is not None:
             stamp = {"kind": "agreement", "zxid": _hex(last.zxid), "time_ms": last.observed_ms}
             self._write(stamp | agreement.fields())
-        else:
-            print_line(agreement.line())
 
     def row(self, row: Row) -> None:
         """Write the row if its output is chosen and it says something."""

@@ -22,8 +22,7 @@ from cli.printing.standard_output import plain_lines
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.gauges_row import Writes
-from questions.replay.agreement import Agreement
-from questions.replay.incidents import Incidents
+from questions.replay import Agreement, Incidents
 from tests.archives import extract
 from tests.rows import Rows
 from tests.waiting import eventually

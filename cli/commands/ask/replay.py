@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from cli.printing import standard_error
-from cli.printing.replay_lines import EMITTABLE, RowWriter
+from cli.printing.replay_lines import RowWriter
 from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
 from cli.settings import config
@@ -24,6 +24,7 @@ from cli.settings.keys import read_pairs
 from cli.sources.addresses import read_address
 from cli.sources.moments import MomentParameter, ZxidParameter, chroot_option
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
+from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from questions.moments import TIMES
@@ -47,9 +48,9 @@ class _Outputs(click.ParamType[frozenset[str]]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
         chosen = frozenset(filter(None, (name.strip() for name in str(value).split(","))))
-        unknown = sorted(chosen - set(EMITTABLE))
+        unknown = sorted(chosen - set(OUTPUTS))
         if unknown or not chosen:
-            self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(EMITTABLE)}.")
+            self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(OUTPUTS)}.")
         return chosen
 
 
@@ -115,7 +116,7 @@ Exit codes:
     type=_Outputs(),
     default="transitions,alerts",
     show_default=True,
-    help=f"Rows to print, out of {','.join(EMITTABLE)}.",
+    help=f"Rows to print, out of {','.join(OUTPUTS)}.",
 )
 @click.option(
     "--broker-config",

@@ -36,7 +36,7 @@ from outputs import OutputsError, SourceDownError, open_changes
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import rows_lost
 from questions.picture import Present
-from questions.replay.agreement import percent
+from questions.replay import percent
 from transport.address import Address, JournalAddress, KafkaAddress
 from wording.said import Table
 from wording.times import duration

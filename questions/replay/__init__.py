@@ -1,1 +1,0 @@
-"""What a replay says at its end: incidents, phases of a migration, and the agreement."""
