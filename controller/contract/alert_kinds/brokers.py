@@ -15,7 +15,7 @@ BROKER_CRASHED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{brokers} crashed",
     step="start {them}",
-    meaning="A broker left without a shutdown. It crashed, hangs, or is cut off from ZooKeeper.",
+    meaning="A broker left without a shutdown: it crashed, hangs, or is cut off.",
     advice=Advice(
         "Look at the broker's machine and log, and start it again.",
     ),
@@ -37,7 +37,7 @@ BROKER_ABSENT: Final = AlertKind(
     severity=Severity.WARN,
     headline="{brokers} never registered",
     step="start {them}",
-    meaning="A broker hosts replicas but has not registered since Kontrast follows this cluster.",
+    meaning="A broker hosts replicas but has not registered since Kontrast follows the cluster.",
     advice=Advice(
         "Start the broker.",
         (reassignments.REASSIGN.given("it is gone for good"),),
@@ -49,8 +49,7 @@ BROKER_UNKNOWN: Final = AlertKind(
     severity=Severity.WARN,
     headline="{brokers} never registered here",
     step="check the ids",
-    meaning="Replicas are assigned to a broker of which ZooKeeper has no other trace. It never registered while "
-    "Kontrast watched, its replicas are being added, or their partitions were never created.",
+    meaning="Replicas are assigned to a broker of which ZooKeeper has no other trace.",
     advice=Advice(
         "Check the ids in the assignment. If these brokers exist, start them.",
         (reassignments.CANCEL_REASSIGNMENT.given("a reassignment has a wrong id"),),
@@ -62,15 +61,13 @@ BROKER_WITHOUT_SESSION: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{brokers} registered without a process",
     step="delete the znode",
-    meaning="A znode in /brokers/ids is persistent, because a person or a tool wrote it. The controller takes the "
-    "broker for live, so its partitions stay without a process that leads them, and the real broker cannot register.",
+    meaning="A registration in /brokers/ids is persistent, so it has no process.",
     advice=Advice(remedies=(DELETE_REGISTRATION,)),
 )
 BROKER_BOUNCED: Final = AlertKind(
     name="BrokerBounced",
     severity=Severity.WARN,
-    meaning="A broker registered again at once, after a restart or a lost session. The controller did not see it "
-    "leave.",
+    meaning="A broker registered again at once, after a restart or a lost session.",
     advice=Advice(
         "Look in the broker's log for an expired session, a long pause or a crash.",
     ),
@@ -90,8 +87,7 @@ BROKER_FLAPPING: Final = AlertKind(
 START_WILL_FAIL: Final = AlertKind(
     name="StartWillFail",
     severity=Severity.WARN,
-    meaning="Brokers fail at their next start, because they cannot parse a setting in ZooKeeper. Running brokers go on "
-    "with the values that they had.",
+    meaning="Brokers cannot parse a setting in ZooKeeper, so their next start fails.",
     advice=Advice("Restart no broker before the named settings are corrected or deleted."),
 )
 LOG_DIR_FAILED: Final = AlertKind(
@@ -99,7 +95,7 @@ LOG_DIR_FAILED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="a log directory of {brokers} failed",
     step="replace the disk",
-    meaning="A log directory of a live broker failed. Its replicas there are offline.",
+    meaning="A log directory of a live broker failed.",
     advice=Advice(
         "Replace the disk, then restart the broker.",
     ),

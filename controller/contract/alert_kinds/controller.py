@@ -14,8 +14,7 @@ NO_CONTROLLER: Final = AlertKind(
     severity=Severity.PAGE,
     headline="no broker is controller",
     step="look at ZooKeeper",
-    meaning="No broker is controller. Partitions of dead brokers get no new leader, and topics are neither created nor "
-    "deleted.",
+    meaning="No broker is controller.",
     advice=Advice(
         "Look at the brokers' connections to ZooKeeper and at their logs. Any live broker should create /controller.",
     ),
@@ -25,7 +24,7 @@ NO_CONTROLLER: Final = AlertKind(
 CONTROLLER_MOVED: Final = AlertKind(
     name="ControllerMoved",
     severity=Severity.INFO,
-    meaning="Another broker became controller, or a KRaft controller.",
+    meaning="Another broker or a KRaft controller became controller.",
     advice=Advice(
         "Find out why the last controller lost /controller, if this happens more than once.",
     ),
@@ -36,8 +35,7 @@ CONTROLLER_FLAPPING: Final = AlertKind(
     severity=Severity.PAGE,
     headline="controllers follow one another",
     step="read their logs",
-    meaning="Controllers follow one another. Four within a minute are a warning. Five or more are a page, because each "
-    "term is too short to replace dead leaders.",
+    meaning="Controllers follow one another. Four within a minute are only a warning.",
     advice=Advice(
         "Find in the brokers' logs why their terms end.",
         (controllership.DELETE_PREFERRED_REQUEST,),
@@ -48,9 +46,7 @@ GHOST_CONTROLLER: Final = AlertKind(
     severity=Severity.PAGE,
     headline="no broker acts as controller",
     step="look at /controller",
-    meaning="No broker acts as controller, and none will, because /controller names a broker that never took over. Or "
-    "the controller is not registered, and brokers do not find it. Or /controller is persistent, so that it stays when "
-    "its broker stops, and no broker can be elected.",
+    meaning="/controller names a broker that does not act, or no broker can be elected once it stops.",
     advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
     expected="The named broker does nothing, because it does not know that it is controller.",
     patience_else="after 10 s where it was elected and only its broker's registration is missing",
@@ -60,7 +56,7 @@ CONTROLLER_OVERDUE: Final = AlertKind(
     severity=Severity.PAGE,
     headline="controller {broker} is late",
     step="look at its log",
-    meaning="The controller's writes are overdue. It is slow, stuck, or paused.",
+    meaning="The controller's writes are overdue.",
     advice=Advice(
         "Look at the controller's log, and for long pauses of its broker. If it is stuck, restart that broker.",
         (controllership.MOVE_CONTROLLER.given("that takes too long"),),
@@ -75,9 +71,7 @@ CONTROLLER_POISONED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="controller {broker} can move no replica",
     step="restart it",
-    meaning="The controller's process can move no replica (KAFKA-12315). An earlier term ended among removals from an "
-    "ISR, or the controller continues to write and passes them over. Dead replicas stay in ISRs, and deletions do not "
-    "end.",
+    meaning="The controller's process can move no replica (KAFKA-12315).",
     advice=Advice(
         "Restart that broker.",
     ),
@@ -86,8 +80,7 @@ CONTROLLER_POISONED: Final = AlertKind(
 BROKER_POISONED: Final = AlertKind(
     name="BrokerPoisoned",
     severity=Severity.WARN,
-    meaning="A broker must not become controller again before its restart. Its last term ended among removals from an "
-    "ISR, and its process could move no replica (KAFKA-12315). As a broker it works.",
+    meaning="A broker must not become controller before its restart (KAFKA-12315).",
     advice=Advice(
         "Restart that broker before it is elected.",
     ),
@@ -106,7 +99,7 @@ CONTROLLER_NOT_PREFERRED: Final = AlertKind(
 STALE_CONTROLLER: Final = AlertKind(
     name="StaleController",
     severity=Severity.WARN,
-    meaning="A controller of an older epoch continued to write. Brokers may follow either of two controllers.",
+    meaning="A controller of an older epoch continued to write.",
     advice=Advice(
         "Look for long pauses of that broker, and restart it if it continues. Releases from 2.1 on fence these writes.",
     ),
@@ -119,8 +112,7 @@ CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
     severity=Severity.PAGE,
     headline="/controller_epoch went back",
     step="raise it",
-    meaning="/controller_epoch went back. It was edited, or ZooKeeper was restored from an old copy. Brokers refuse "
-    "the requests of a controller of an older epoch.",
+    meaning="/controller_epoch went back, so brokers refuse the controller's requests.",
     advice=Advice(
         "Find out who wrote /controller_epoch, because ZooKeeper's other data may be old too.",
         (controllership.RAISE_EPOCH.filled(EPOCH="its former value").given("only this znode is old"),),
@@ -133,7 +125,7 @@ DUPLICATE_TOPIC_ID: Final = AlertKind(
     severity=Severity.PAGE,
     headline="topics share an id",
     step="give each its own",
-    meaning="Two topics have the same id. No broker can become controller.",
+    meaning="Two topics have the same id, so no broker can become controller.",
     advice=Advice(
         "Compare partition.metadata on the brokers with the topics' znodes. The brokers keep electing, "
         "and the next one can load the topics.",
@@ -143,8 +135,7 @@ DUPLICATE_TOPIC_ID: Final = AlertKind(
 ELECTION_STORM: Final = AlertKind(
     name="ElectionStorm",
     severity=Severity.WARN,
-    meaning="Leaders are elected over and over. A minute had more than 100 elections, and more than two for each "
-    "partition.",
+    meaning="A minute had more than 100 elections, and more than two for each partition.",
     advice=Advice(
         "Look for brokers that come and go, and for tools that request elections.",
     ),
@@ -152,7 +143,7 @@ ELECTION_STORM: Final = AlertKind(
 NOTIFICATION_BACKLOG: Final = AlertKind(
     name="NotificationBacklog",
     severity=Severity.WARN,
-    meaning="The controller does not read notifications of ISR changes. Brokers and clients know old ISRs.",
+    meaning="The controller does not read notifications of ISR changes.",
     advice=Advice(
         "Look at the controller's broker.",
         (controllership.MOVE_CONTROLLER.given("the notifications do not change"),),

@@ -12,8 +12,7 @@ from controller.contract.remedies.remedy import Advice
 MIGRATION_UNDER_WAY: Final = AlertKind(
     name="MigrationUnderWay",
     severity=Severity.INFO,
-    meaning="The cluster is on the way to KRaft. A quorum waits or leads. While it leads, Kontrast makes no "
-    "predictions and shows KRaft's writes to ZooKeeper.",
+    meaning="The cluster is on the way to KRaft.",
     advice=Advice(
         "Take the next step in the alert's sentence. Before each step, check in the migration's row whether a "
         "`rollback` is possible.",
@@ -24,8 +23,7 @@ MIGRATION_COPY_FAILS: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft has not copied ZooKeeper",
     step="fix the named znode",
-    meaning="A KRaft controller owns /controller and has not copied ZooKeeper. No controller acts. An unreadable znode "
-    "ends one KRaft controller after the other.",
+    meaning="A KRaft controller claimed the cluster and cannot copy ZooKeeper.",
     advice=Advice(
         "Fix the znode that the KRaft controller's log names.",
         (remedies.DELETE_CLAIM.given("that takes long"),),
@@ -38,7 +36,7 @@ MIGRATION_SYNC_STUCK: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft does not finish its sync",
     step="fix the named entry",
-    meaning="A KRaft leader does not finish its sync of ZooKeeper. Brokers in ZooKeeper mode get no metadata.",
+    meaning="A KRaft leader does not finish its sync of ZooKeeper.",
     advice=Advice(
         "Find in the active KRaft controller's log the entry that ZooKeeper refuses, such as a quota, a "
         "client-metrics or a group resource. Delete that entry, and restart the active controller.",
@@ -49,8 +47,7 @@ DUAL_WRITE_STALLED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft's dual write stalled",
     step="restart its controller",
-    meaning="KRaft no longer writes /migration every half second. The dual write is broken, the quorum is lost, or the "
-    "migration is finalized. Brokers in ZooKeeper mode get no metadata, while Kafka's gauges stay green.",
+    meaning="KRaft no longer writes /migration every half second.",
     advice=Advice(
         "If the quorum lives and you did not finalize, restart the active KRaft controller, so that the next leader "
         "writes again. If you finalized, end the cluster's `kontrast watch`, then run `kontrast forget CLUSTER`.",
@@ -59,8 +56,7 @@ DUAL_WRITE_STALLED: Final = AlertKind(
 KRAFT_LEADER_FLAPPING: Final = AlertKind(
     name="KRaftLeaderFlapping",
     severity=Severity.WARN,
-    meaning="KRaft leaders follow one another. Each syncs ZooKeeper again, with a write for every topic and partition "
-    "once brokers are in KRaft mode. Each also raises the epoch that a rollback needs.",
+    meaning="KRaft leaders follow one another.",
     advice=Advice(
         "Find in the KRaft controllers' logs and connections why the quorum elects.",
     ),
@@ -70,8 +66,7 @@ SECOND_CONTROLLER: Final = AlertKind(
     severity=Severity.PAGE,
     headline="two controllers write",
     step="restart the KRaft one",
-    meaning="/controller was deleted or taken while a KRaft controller leads and continues to write. Brokers follow "
-    "two controllers.",
+    meaning="/controller was deleted or taken while a KRaft controller continues to write.",
     advice=Advice(
         "To continue, restart the active KRaft controller, so that the next leader claims /controller.",
         (remedies.RETURN_TO_ZOOKEEPER.given("you go back"),),
@@ -81,8 +76,7 @@ SECOND_CONTROLLER: Final = AlertKind(
 OLD_MIGRATION: Final = AlertKind(
     name="OldMigration",
     severity=Severity.WARN,
-    meaning="/migration has the offset of an earlier attempt while a broker is controller. A quorum that starts now "
-    "deletes topics instead of copying them (KAFKA-17146).",
+    meaning="/migration has the offset of an earlier attempt while a broker is controller.",
     advice=Advice(remedies=(remedies.DELETE_MIGRATION,)),
 )
 OLD_MIGRATION_CLAIMED: Final = AlertKind(
@@ -90,8 +84,7 @@ OLD_MIGRATION_CLAIMED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft deletes topics",
     step="stop all its controllers",
-    meaning="A quorum took over with the /migration of an earlier attempt. It copies no topic, and deletes from "
-    "ZooKeeper each topic that its log lacks.",
+    meaning="A quorum took over with the /migration of an earlier attempt, and deletes topics.",
     advice=Advice(
         "Do not restart brokers before the znodes are restored, because they still have the data of deleted topics.",
         (remedies.RETURN_TO_ZOOKEEPER,),
@@ -100,7 +93,7 @@ OLD_MIGRATION_CLAIMED: Final = AlertKind(
 DELETED_BY_SYNC: Final = AlertKind(
     name="DeletedBySync",
     severity=Severity.WARN,
-    meaning="A KRaft leader deleted topics from ZooKeeper that its log lacks.",
+    meaning="A KRaft leader deleted topics that its log lacks.",
     advice=Advice(
         "If the topics were created without KRaft, create them again through a broker. If KRaft deleted many, see "
         "OldMigrationClaimed.",
@@ -111,8 +104,7 @@ DELETED_BY_SYNC: Final = AlertKind(
 WRITTEN_PAST_KRAFT: Final = AlertKind(
     name="WrittenPastKRaft",
     severity=Severity.WARN,
-    meaning="A tool or a person wrote to ZooKeeper while KRaft leads. KRaft does not see the change, and its next "
-    "leader reverts it.",
+    meaning="A tool or a person wrote to ZooKeeper while KRaft leads.",
     advice=Advice(
         "Make the change through a broker (--bootstrap-server), before KRaft elects its next leader.",
     ),
@@ -126,8 +118,7 @@ LEADERS_NEVER_ELECTED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} without an election",
     step="raise the epoch",
-    meaning="After a rollback the controller elects no leader for partitions whose state has KRaft's higher epoch "
-    "(KAFKA-20488). A dead leader stays.",
+    meaning="After a rollback the controller elects no leader where states have KRaft's epoch.",
     advice=Advice(remedies=(controllership.RAISE_EPOCH.filled(EPOCH="the highest epoch of the states"),)),
     expected="The controller elects no leader, because it refuses to touch these partitions.",
 )

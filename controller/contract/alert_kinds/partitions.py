@@ -14,7 +14,7 @@ PARTITIONS_OFFLINE: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} offline",
     step="start the named brokers",
-    meaning="Partitions have no live in-sync replica. Clients can neither produce nor consume until a broker returns.",
+    meaning="Partitions have no live in-sync replica, so no client can use them.",
     advice=Advice(
         "Bring back one of the named brokers, so that no record is lost.",
         (remedies.ELECT_UNCLEAN,),
@@ -27,8 +27,7 @@ PARTITIONS_LEADERLESS: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} without a leader",
     step="delete /controller",
-    meaning="Partitions have no leader although an in-sync replica is live, and the controller has no reason to elect "
-    "it.",
+    meaning="An in-sync replica is live, but the controller has no reason to elect it.",
     advice=Advice(
         remedies=(remedies.ELECT_PREFERRED, controllership.MOVE_CONTROLLER.given("another replica is in sync"))
     ),
@@ -40,8 +39,7 @@ ELECTION_DUE: Final = AlertKind(
     severity=Severity.WARN,
     headline="{partitions} without a leader",
     step="wait for the controller",
-    meaning="Partitions are leaderless for the moment. Their leader is gone, and the controller has yet to elect "
-    "another.",
+    meaning="The leader is gone, and the controller has yet to elect another.",
     advice=Advice(
         "Wait for some seconds. If the problem lasts, look at the log of the controller's broker.",
     ),
@@ -53,7 +51,7 @@ CREATION_DUE: Final = AlertKind(
     severity=Severity.WARN,
     headline="{partitions} not created yet",
     step="wait for the controller",
-    meaning="Partitions are assigned, but the controller has not written their first state.",
+    meaning="The controller has not written the first state of assigned partitions.",
     advice=Advice(
         "Wait for some seconds, then look at the log of the controller's broker.",
         (controllership.MOVE_CONTROLLER.given("the controller acts and the partitions still wait"),),
@@ -66,7 +64,7 @@ UNDER_MIN_ISR: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} rejecting acks=all",
     step="bring back replicas",
-    meaning="Partitions have fewer in-sync replicas than min.insync.replicas asks for. Writes with acks=all fail.",
+    meaning="The ISR is below min.insync.replicas, so writes with acks=all fail.",
     advice=Advice(
         "Bring back the missing replicas.",
         (remedies.LOWER_MIN_ISR.given("writes cannot wait"),),
@@ -77,7 +75,7 @@ UNDER_REPLICATED: Final = AlertKind(
     severity=Severity.WARN,
     headline="{partitions} under-replicated",
     step="look at {brokers}",
-    meaning="Replicas on live brokers are not in sync. They lag, or catch up after a restart.",
+    meaning="Replicas on live brokers are not in sync.",
     advice=Advice(
         "Look at the load, the disks and the log of the named brokers. A dead broker's replicas are in the alert of "
         "that broker.",
@@ -89,7 +87,7 @@ UNCLEAN_ELECTION: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} may have lost records",
     step="ask the producers",
-    meaning="A replica that was not in sync became leader. If it lacked records, they are lost.",
+    meaning="A replica that was not in sync became leader.",
     advice=Advice(
         "Find out with the producers which records they wrote since the replica fell out of sync.",
         (remedies.FORBID_UNCLEAN.given("this was not wanted"),),

@@ -13,8 +13,7 @@ REPLICA_DISCONNECTED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="Kontrast has lost ZooKeeper",
     step="check ZooKeeper",
-    meaning="`kontrast watch` has lost ZooKeeper. Kontrast shows the cluster as it was before, and its other alerts "
-    "are unknown.",
+    meaning="`kontrast watch` has lost ZooKeeper.",
     advice=Advice(
         "Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients.",
     ),
@@ -26,8 +25,7 @@ REPLICA_LACKS_RECORDS: Final = AlertKind(
     severity=Severity.PAGE,
     headline="Kontrast lost records",
     step="check their retention",
-    meaning="Records of `kontrast watch` were lost on their way. Kontrast does not follow the cluster until the next "
-    "complete read.",
+    meaning="Records of `kontrast watch` were lost on their way.",
     advice=Advice(
         "Look at the retention of the stream between `kontrast watch` and `kontrast stream`. `kontrast stream` has "
         "requested a complete read.",
@@ -39,8 +37,7 @@ CLUSTER_QUARANTINED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="Kontrast failed over records",
     step="wait for a new read",
-    meaning="Kontrast failed over records of this cluster and does not follow it until the next complete read. It "
-    "follows other clusters.",
+    meaning="Kontrast failed over records of this cluster.",
     advice=Advice(
         "Wait for the complete read that `kontrast stream` has requested. Keep the rows of the output `refused`, "
         "and report them.",
@@ -52,7 +49,7 @@ OLDER_GENERATION: Final = AlertKind(
     severity=Severity.PAGE,
     headline="two `kontrast watch` run",
     step="end one",
-    meaning="Kontrast refuses the records of a `kontrast watch` whose generation is older than the followed one.",
+    meaning="Kontrast refuses the records of a `kontrast watch` of an older generation.",
     advice=Advice(
         "Let only one `kontrast watch` run for the cluster, or elect one with election_zookeeper. If only one runs, "
         "the clock of its host was set back. Correct the clock and start `kontrast watch` again.",
@@ -64,8 +61,7 @@ ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
     severity=Severity.PAGE,
     headline="ZooKeeper lost changes",
     step="look for newer data",
-    meaning="ZooKeeper lost changes that it had confirmed. It was restored from a backup or lost its data. Topics, "
-    "leaders and epochs may be missing or old.",
+    meaning="ZooKeeper lost changes that it had confirmed.",
     advice=Advice(
         "Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect.",
     ),
@@ -75,7 +71,7 @@ ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
 ZNODE_REFUSED: Final = AlertKind(
     name="ZnodeRefused",
     severity=Severity.WARN,
-    meaning="Kafka cannot read a znode as it is. The cause names the effect. Kontrast keeps the last good value.",
+    meaning="Kafka cannot read a znode as it is.",
     advice=Advice(
         "Mend the znode before the next failover or restart of a broker, because Kafka reads it then.",
     ),
@@ -86,8 +82,8 @@ ZNODE_REFUSED: Final = AlertKind(
 CLOCK_STEPPED: Final = AlertKind(
     name="ClockStepped",
     severity=Severity.WARN,
-    meaning="The wall clock of `kontrast watch` was set by more than a second, or the next `kontrast watch` has a "
-    "clock that is behind. Times shown before are off by as much. Deadlines go by another clock.",
+    meaning="The wall clock of `kontrast watch` was set by more than a second, or the next one has a clock that "
+    "is behind.",
     advice=Advice(
         "Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`).",
     ),

@@ -12,7 +12,7 @@ from controller.contract.remedies.remedy import Advice
 DELETION_STUCK: Final = AlertKind(
     name="DeletionStuck",
     severity=Severity.WARN,
-    meaning="Deletions of topics wait for brokers that have not deleted their replicas.",
+    meaning="Deletions of topics wait for brokers.",
     advice=Advice(
         "Bring back the named brokers. The deletion continues when they return. The log of a live broker "
         "shows why it has not deleted.",
@@ -25,8 +25,7 @@ DELETION_STUCK: Final = AlertKind(
 DELETION_IGNORED: Final = AlertKind(
     name="DeletionIgnored",
     severity=Severity.WARN,
-    meaning="/admin/delete_topics has entries that delete no topic. The topic does not exist, or deletion is "
-    "disabled. A working controller removes such entries at once.",
+    meaning="/admin/delete_topics has entries that delete no topic.",
     advice=Advice(
         "Look at the controller, which removes such entries.",
         (remedies.DELETE_DELETION_ENTRY,),
@@ -37,7 +36,7 @@ DELETION_IGNORED: Final = AlertKind(
 REASSIGNMENT_STUCK: Final = AlertKind(
     name="ReassignmentStuck",
     severity=Severity.WARN,
-    meaning="Reassignments do not end, because their new replicas are not in sync.",
+    meaning="Reassignments do not end, because new replicas are not in sync.",
     advice=Advice(
         "Bring back the named brokers.",
         (reassignments.CANCEL_REASSIGNMENT.given("one of them never returns"),),
@@ -49,8 +48,7 @@ REASSIGNMENT_STUCK: Final = AlertKind(
 INVALID_REASSIGNMENT: Final = AlertKind(
     name="InvalidReassignment",
     severity=Severity.WARN,
-    meaning="/admin/reassign_partitions stays although it reassigns no partition. It blocks the next reassignment "
-    "there.",
+    meaning="/admin/reassign_partitions stays although it reassigns no partition.",
     advice=Advice(remedies=(reassignments.DELETE_REASSIGNMENT_REQUEST,)),
     expected="The controller removes the znode after its last reassignment, which never happens.",
     patience_ms=MINUTE_MS,
@@ -58,8 +56,7 @@ INVALID_REASSIGNMENT: Final = AlertKind(
 PREFERRED_IMBALANCE: Final = AlertKind(
     name="PreferredImbalance",
     severity=Severity.INFO,
-    meaning="More leaders than the configured share are not on their preferred brokers, for longer than the controller "
-    "takes to move them back.",
+    meaning="Leaders are away from their preferred brokers for too long.",
     advice=Advice(
         "Find out why the preferred replicas are not in sync.",
         (partitions.ELECT_ALL_PREFERRED,),
@@ -70,7 +67,7 @@ PREFERRED_IMBALANCE: Final = AlertKind(
 TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
     name="TopicWithOneReplica",
     severity=Severity.INFO,
-    meaning="A topic was created with partitions of one replica. Each goes offline with its broker.",
+    meaning="A topic was created with partitions of one replica.",
     advice=Advice(remedies=(reassignments.REASSIGN.given("its data matters"),)),
     several="{count} topics were created with partitions of one replica{names}: each goes offline with its broker",
     lasts_ms=10 * MINUTE_MS,
@@ -78,7 +75,7 @@ TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
 TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
     name="TopicWithDeadReplica",
     severity=Severity.WARN,
-    meaning="A topic was created with replicas on brokers that were not live, so it started with fewer replicas.",
+    meaning="A topic was created with replicas on brokers that were not live.",
     advice=Advice(
         "Bring back those of the named brokers that are still away.",
         (reassignments.REASSIGN.given("they do not exist"),),
@@ -90,7 +87,7 @@ TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
 TOPIC_REMOVED_BY_HAND: Final = AlertKind(
     name="TopicRemovedByHand",
     severity=Severity.WARN,
-    meaning="A topic's znode was removed by hand. Brokers keep and serve its replicas.",
+    meaning="A topic's znode was removed by hand.",
     advice=Advice(remedies=(remedies.WRITE_BACK_AND_DELETE.given("the topic should be gone"),)),
     several="the znodes of {count} topics were removed by hand{names}: brokers keep and serve their replicas",
     lasts_ms=10 * MINUTE_MS,
@@ -99,7 +96,7 @@ TOPIC_REMOVED_BY_HAND: Final = AlertKind(
 ASSIGNMENT_EDITED: Final = AlertKind(
     name="AssignmentEdited",
     severity=Severity.WARN,
-    meaning="A topic's assignment was edited by hand. Controller and brokers use the old one until the next failover.",
+    meaning="A topic's assignment was edited by hand.",
     advice=Advice(remedies=(remedies.RESTORE_ASSIGNMENT,)),
     several="the assignments of {count} partitions were edited by hand{names}: they have no effect until the next "
     "failover",
@@ -110,7 +107,7 @@ ASSIGNMENT_EDITED: Final = AlertKind(
 DELETION_GIVEN_UP: Final = AlertKind(
     name="DeletionGivenUp",
     severity=Severity.WARN,
-    meaning="A topic's deletion was withdrawn by hand after it had begun. Part of its data may be gone.",
+    meaning="A topic's deletion was withdrawn by hand after it had begun.",
     advice=Advice(
         "The controller continues to delete until a failover.",
         (
@@ -126,8 +123,7 @@ DELETION_GIVEN_UP: Final = AlertKind(
 MISSING_TOPIC_ID: Final = AlertKind(
     name="MissingTopicId",
     severity=Severity.WARN,
-    meaning="Topics have no id although others have one. The next controller gives each a new id. Brokers that have "
-    "another id on disk then refuse the topic.",
+    meaning="Topics have no id although others have one.",
     advice=Advice(
         "Look for partition.metadata in the topics' log directories.", (remedies.PUT_ID_BACK, remedies.ASSIGN_IDS)
     ),
@@ -139,8 +135,7 @@ TOPIC_ID_CHANGED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="a topic got another id",
     step="put its id back",
-    meaning="A topic got another id than its replicas have on disk. Brokers refuse each change of its leader or "
-    "replicas.",
+    meaning="A topic got another id than its replicas have on disk.",
     advice=Advice(remedies=(remedies.PUT_ID_BACK_AND_FAIL_OVER,)),
 )
 TOPIC_UNLOADABLE: Final = AlertKind(
@@ -148,7 +143,6 @@ TOPIC_UNLOADABLE: Final = AlertKind(
     severity=Severity.PAGE,
     headline="a topic's znode is damaged",
     step="write it back",
-    meaning="A topic's znode is empty, or JSON of another form. Every broker that becomes controller fails while it "
-    "loads the znode, and passes the controllership on.",
+    meaning="A topic's znode is empty or malformed, so no broker can become controller.",
     advice=Advice("Do not delete the znode.", (remedies.WRITE_TOPIC_BACK,)),
 )

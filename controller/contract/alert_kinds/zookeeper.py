@@ -13,8 +13,7 @@ ZOOKEEPER_NO_QUORUM: Final = AlertKind(
     severity=Severity.PAGE,
     headline="no ZooKeeper server serves",
     step="start the servers",
-    meaning="No ZooKeeper server serves clients. Partitions keep their leaders. No broker can register, become "
-    "controller or change an ISR.",
+    meaning="No ZooKeeper server serves clients.",
     advice=Advice(
         "Start the named servers. A majority of the voting servers must run and reach each other.",
     ),
@@ -26,7 +25,7 @@ ZOOKEEPER_QUORUM_AT_RISK: Final = AlertKind(
     severity=Severity.WARN,
     headline="one loss stops ZooKeeper",
     step="start the lost server",
-    meaning="Just enough ZooKeeper servers are in sync. One more loss stops ZooKeeper.",
+    meaning="Just enough ZooKeeper servers are in sync.",
     advice=Advice(
         "Start the named server. Restart no other server before it is in sync.",
     ),
@@ -36,8 +35,7 @@ ZOOKEEPER_QUORUM_AT_RISK: Final = AlertKind(
 ZOOKEEPER_SERVER_LAGS: Final = AlertKind(
     name="ZooKeeperServerLags",
     severity=Severity.WARN,
-    meaning="A ZooKeeper server does not serve, or is behind the leader. Brokers that are connected to it see old "
-    "metadata. The quorum has servers to spare.",
+    meaning="A ZooKeeper server does not serve, or is behind the leader.",
     advice=Advice(
         "Read the server's log. Check its disk, its pauses and its network, then restart it.",
     ),
@@ -47,8 +45,7 @@ ZOOKEEPER_SERVER_LAGS: Final = AlertKind(
 ZOOKEEPER_SLOW: Final = AlertKind(
     name="ZooKeeperSlow",
     severity=Severity.WARN,
-    meaning="A ZooKeeper server forces its log to disk slowly, answers late, or has a queue of requests. Elections "
-    "take longer, and sessions of brokers may expire.",
+    meaning="A ZooKeeper server forces its log slowly, answers late, or has a queue.",
     advice=Advice(
         "Give the transaction log a disk of its own, and look for pauses of the server's Java.",
     ),
@@ -58,8 +55,7 @@ ZOOKEEPER_SLOW: Final = AlertKind(
 ZXID_ROLLOVER: Final = AlertKind(
     name="ZxidRollover",
     severity=Severity.WARN,
-    meaning="ZooKeeper's counter of changes is full within a day. Its leader then resigns, and ZooKeeper stops for an "
-    "election.",
+    meaning="ZooKeeper's counter of changes is full within a day.",
     advice=Advice(
         "Restart ZooKeeper's leader at a quiet time. The next leader counts from zero.",
     ),
@@ -70,8 +66,7 @@ ZNODE_NEAR_LIMIT: Final = AlertKind(
     severity=Severity.WARN,
     headline="{subject} near its limit",
     step="remove entries",
-    meaning="A znode or a list of children approaches jute.maxbuffer. Beyond this limit brokers and the controller "
-    "cannot read it and lose their connections.",
+    meaning="A znode or a list of children approaches jute.maxbuffer.",
     advice=Advice(
         "Find out who writes the znode and remove entries. Or raise jute.maxbuffer on all servers, then on all "
         "brokers.",
@@ -81,8 +76,7 @@ ZNODE_NEAR_LIMIT: Final = AlertKind(
 SESSIONS_EXPIRED: Final = AlertKind(
     name="SessionsExpiredAfterPause",
     severity=Severity.WARN,
-    meaning="Brokers lost their ZooKeeper sessions after ZooKeeper paused. The controller elected other leaders, "
-    "although the brokers live.",
+    meaning="Brokers lost their sessions after ZooKeeper paused.",
     advice=Advice(
         "Find the pause in the server's log (fsync, garbage collection, machine). Check that the brokers are "
         "registered again.",
@@ -92,8 +86,7 @@ SESSIONS_EXPIRED: Final = AlertKind(
 BROKER_BLOCKED: Final = AlertKind(
     name="BrokerBlockedByOldSession",
     severity=Severity.WARN,
-    meaning="A broker's registration belongs to a session that is connected to no ZooKeeper server. The broker cannot "
-    "register again until the session expires (KAFKA-14845).",
+    meaning="A broker's registration belongs to a session without a connection (KAFKA-14845).",
     advice=Advice(
         "Wait until the session expires. If the broker has given up by then, restart it.",
     ),
