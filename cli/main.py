@@ -59,7 +59,6 @@ _SECTIONS: Final = {
             "size": "Print cores, memory, disk and topic settings for a fleet.",
             "maintenance": "Announce work on brokers, so that its effects do not page.",
             "support-bundle": "Write status, settings and a recording into a file for a bug report.",
-            "completion": "Print the script that lets a shell complete commands and options.",
             "forget": "Remove a cluster that is no longer watched from every output and page.",
         },
     ),
