@@ -55,8 +55,6 @@ _SECTIONS: Final = {
         "cli.commands.operate",
         {
             "status": "Show whether watch, stream and serve work, with their lag and problems.",
-            "topics": "Compare the Kafka topics of stream and outputs with the brokers, and create or alter them.",
-            "size": "Print cores, memory, disk and topic settings for a fleet.",
             "maintenance": "Announce work on brokers, so that its effects do not page.",
             "support-bundle": "Write status, settings and a recording into a file for a bug report.",
             "forget": "Remove a cluster that is no longer watched from every output and page.",

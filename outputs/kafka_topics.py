@@ -1,4 +1,4 @@
-"""Ask brokers, by kafka-python, for the topics that Kontrast needs, and create or fix them."""
+"""Ask brokers, by kafka-python, for the topics that Kontrast needs, and create them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, RequiredTopic
 
 _NONE: Final[dict[str, Any]] = {}
 _THERE_NOW: Final = (NoError, TopicAlreadyExistsError)
-_DONE: Final = "OK"
 
 
 def existing_topics(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> list[ExistingTopic]:
@@ -43,13 +42,6 @@ def create_topics(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> d
     if made := [topic.name for topic in topics if topic not in refused]:
         admin.wait_for_topics(made)
     return refused
-
-
-def set_topic_settings(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> dict[RequiredTopic, str]:
-    """Give existing topics their settings. Return the brokers' refusals by topic. Raise KafkaError."""
-    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, dict(topic.settings)) for topic in topics]
-    answers = admin.alter_configs(resources, raise_on_unknown=False).get("topic", _NONE)
-    return {topic: answers[topic.name] for topic in topics if answers[topic.name] != _DONE}
 
 
 def _settings(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> dict[str, dict[str, str]]:

@@ -27,7 +27,7 @@ from tests.certificates import make_self_signed
 from tests.programs import program
 from transport.kafka_login import OAUTHBEARER, KafkaLogin, Mechanism
 
-USERS = ("watch", "stream", "serve", "topics")
+USERS = ("watch", "stream", "serve")
 _PASSWORD = 'a "quoted" \\ password'
 _MODULES = "org.apache.kafka.common.security"
 _MECHANISMS: Sequence[Mechanism] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")

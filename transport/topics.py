@@ -12,15 +12,14 @@ from transport.segments import JournalError
 
 PARTITIONS = 1  # the order of rows carries meaning
 
-CLEANUP_POLICY: Final = "cleanup.policy"
-RETENTION_MS: Final = "retention.ms"
-SEGMENT_BYTES: Final = "segment.bytes"
-_BOUNDS: Final = (RETENTION_MS, "retention.bytes")
+_CLEANUP_POLICY: Final = "cleanup.policy"
+_SEGMENT_BYTES: Final = "segment.bytes"
+_BOUNDS: Final = ("retention.ms", "retention.bytes")
 _UNBOUNDED: Final = "-1"
-SETTINGS: Final = (CLEANUP_POLICY, *_BOUNDS, SEGMENT_BYTES)  # the settings that Kontrast checks
+SETTINGS: Final = (_CLEANUP_POLICY, *_BOUNDS, _SEGMENT_BYTES)  # the settings that Kontrast checks
 # Brokers never compact the newest segment, so a new reader reads all replaced rows in it. By default a segment has
 # 1 GiB. 200 clusters with a heartbeat a second fill 8 MiB of compressed rows in two minutes.
-_SMALL_SEGMENTS: Final[Mapping[str, str]] = {SEGMENT_BYTES: str(8 << 20), "min.cleanable.dirty.ratio": "0.1"}
+_SMALL_SEGMENTS: Final[Mapping[str, str]] = {_SEGMENT_BYTES: str(8 << 20), "min.cleanable.dirty.ratio": "0.1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,22 +27,20 @@ class RequiredTopic:
     """A required topic.
 
     If it is compacted, the newest message of each key counts. With unique keys, compaction drops no message. If only
-    keys order it, any number of partitions works. Without `retention_ms` the brokers' default applies.
+    keys order it, any number of partitions works. The brokers' default retention applies.
     """
 
     name: str
     compacted: bool = False
     unique_keys: bool = False
     ordered_by_key: bool = False
-    retention_ms: int | None = None
 
     @property
     def settings(self) -> dict[str, str]:
         """Return the settings that the topic is created with or must get, whatever the brokers' defaults are."""
         if self.compacted:
-            return {CLEANUP_POLICY: "compact", **_SMALL_SEGMENTS}
-        retention = {} if self.retention_ms is None else {RETENTION_MS: str(self.retention_ms)}
-        return {CLEANUP_POLICY: "delete", **retention}
+            return {_CLEANUP_POLICY: "compact", **_SMALL_SEGMENTS}
+        return {_CLEANUP_POLICY: "delete"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +68,9 @@ class _Fault:
     is_refused: bool = True
 
 
-def stream_topics(address: KafkaAddress, retention_ms: int | None = None) -> tuple[RequiredTopic, ...]:
+def stream_topics(address: KafkaAddress) -> tuple[RequiredTopic, ...]:
     """Return the topic of a stream, and the topic beside it in which complete reads are requested."""
-    return RequiredTopic(address.topic, ordered_by_key=True, retention_ms=retention_ms), RequiredTopic(
-        request_topic(address)
-    )
+    return RequiredTopic(address.topic, ordered_by_key=True), RequiredTopic(request_topic(address))
 
 
 def output_topic(address: KafkaAddress, output: str) -> str:
@@ -124,7 +119,7 @@ def unfit(address: KafkaAddress, existing: Iterable[ExistingTopic]) -> Unfit:
 
 
 def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
-    topic, policy = found.topic, found.settings.get(CLEANUP_POLICY, "")
+    topic, policy = found.topic, found.settings.get(_CLEANUP_POLICY, "")
     if found.partitions > PARTITIONS and not topic.ordered_by_key:
         yield _Fault(
             f"{found.partitions} partitions in place of {PARTITIONS}",
@@ -135,19 +130,15 @@ def _faults(servers: str, found: ExistingTopic) -> Iterator[_Fault]:
         f"kafka-configs.sh --bootstrap-server {servers} --alter --entity-type topics --entity-name $topic "
         f"--add-config {','.join(f'{name}={value}' for name, value in topic.settings.items())}"
     )
-    kept_ms = found.settings.get(RETENTION_MS)
-    if topic.retention_ms is not None and kept_ms not in (None, str(topic.retention_ms)):
-        has = f"{RETENTION_MS}={kept_ms} in place of {topic.retention_ms}"
-        yield _Fault(has, "and reaches back less or more than wanted", alter, is_refused=False)
     if topic.compacted and "delete" in policy and not all(found.settings.get(bound) == _UNBOUNDED for bound in _BOUNDS):
-        yield _Fault(f"{CLEANUP_POLICY}={policy}", "rows that still hold would be dropped when they are old", alter)
+        yield _Fault(f"{_CLEANUP_POLICY}={policy}", "rows that still hold would be dropped when they are old", alter)
     elif topic.unique_keys and policy == "compact":
-        yield _Fault(f"{CLEANUP_POLICY}={policy}", "and grows without bound", alter, is_refused=False)
-    elif topic.compacted and int(found.settings.get(SEGMENT_BYTES, 0)) > int(_SMALL_SEGMENTS[SEGMENT_BYTES]):
-        has = f"{SEGMENT_BYTES}={found.settings[SEGMENT_BYTES]}"
+        yield _Fault(f"{_CLEANUP_POLICY}={policy}", "and grows without bound", alter, is_refused=False)
+    elif topic.compacted and int(found.settings.get(_SEGMENT_BYTES, 0)) > int(_SMALL_SEGMENTS[_SEGMENT_BYTES]):
+        has = f"{_SEGMENT_BYTES}={found.settings[_SEGMENT_BYTES]}"
         yield _Fault(has, "so a start reads many rows that were replaced", alter, is_refused=False)
     elif not topic.compacted and not topic.unique_keys and "compact" in policy:
-        yield _Fault(f"{CLEANUP_POLICY}={policy}", "all messages but the newest of each key would be lost", alter)
+        yield _Fault(f"{_CLEANUP_POLICY}={policy}", "all messages but the newest of each key would be lost", alter)
 
 
 def _sentence(fault: _Fault, names: Sequence[str]) -> str:

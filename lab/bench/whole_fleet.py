@@ -2,8 +2,7 @@
 
 The ensemble of one more cluster is down at the start. At the end every partition's row equals what the replica outside
 Spark derives from a read of its ZooKeeper. The table has memory, threads and CPU of each process while all clusters are
-idle, beside the memory that `kontrast size` prints. A row that differs, or a process that does not return, ends the run
-with an error.
+idle. A row that differs, or a process that does not return, ends the run with an error.
 
 With `--image`, Kontrast runs in containers of that root with no network but loopback, and the job on a standing Spark
 cluster of the image's own.
@@ -28,7 +27,6 @@ from kazoo.client import KazooClient
 from rich.console import Console
 from rich.table import Table
 
-from cli.capacity import Capacity
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import ChildProcess, free_port, own_command, processor_seconds
 from cli.embedded.zookeeper import ZooKeeper
@@ -58,8 +56,6 @@ shown = Console(stderr=True)
 
 class Fleet:
     """The clusters, and Kontrast's processes that watch them by one configuration."""
-
-    executors = 0  # of a standing Spark cluster
 
     def __init__(self, directory: Path, clusters: int, partitions: int, running: ExitStack) -> None:
         self.directory, self.partitions = directory, partitions
@@ -167,8 +163,6 @@ class Fleet:
 class FleetOfImage(Fleet):
     """A fleet whose Kontrast runs in containers, and whose job runs on a Spark cluster of containers."""
 
-    executors = WORKERS
-
     def __init__(self, directory: Path, clusters: int, partitions: int, running: ExitStack, root: Path) -> None:
         super().__init__(directory, clusters, partitions, running)
         self.state = STATE
@@ -229,14 +223,11 @@ def idle(fleet: Fleet, seconds: float) -> Table:
     for heading in (
         "process",
         "memory, MB",
-        "kontrast size, MB",
         "threads",
         "CPU, % of a core",
         "ms a cluster and second",
     ):
         table.add_column(heading, justify="left" if heading == "process" else "right")
-    partitions = clusters * fleet.partitions
-    size = Capacity(clusters=clusters, partitions=partitions, changes_per_second=1, executors=fleet.executors)
     roots = {name: [each.pid for each in fleet.roots_of(name) if each.pid is not None] for name in fleet.processes}
     before = {name: sum(map(processor_seconds, pids)) for name, pids in roots.items()}
     time.sleep(seconds)
@@ -244,9 +235,7 @@ def idle(fleet: Fleet, seconds: float) -> Table:
         used = (sum(map(processor_seconds, pids)) - before[name]) / seconds
         family = [each for pid in pids for each in (pid, *descendants(pid))]
         memory = sum(map(proportional_bytes, family)) / 1e6
-        parts = [part for part in size.memory_mb if name == (part if part in ("watch", "serve") else "stream")]
-        printed = sum(size.memory_mb[part] * size.processes_of(part) for part in parts)
-        cells = (f"{memory:.0f}", str(printed), str(sum(map(_threads, family))), f"{used * 100:.1f}")
+        cells = (f"{memory:.0f}", str(sum(map(_threads, family))), f"{used * 100:.1f}")
         table.add_row(name, *cells, f"{used * 1000 / clusters:.2f}")
     return table
 

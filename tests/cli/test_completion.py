@@ -25,7 +25,9 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 def completed(*words: str) -> list[str]:
     """Return bash's completions of the last word, with the documented line in its start-up file."""
-    (install,) = re.findall(r'`(eval "\$\(_KONTRAST_COMPLETE=bash_source kontrast\)")`', PAGE.read_text(encoding="utf-8"))
+    (install,) = re.findall(
+        r'`(eval "\$\(_KONTRAST_COMPLETE=bash_source kontrast\)")`', PAGE.read_text(encoding="utf-8")
+    )
     script = _ASK.format(install=install, words=" ".join(("kontrast", *words)), at=len(words))
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=environment)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 from kazoo.client import KazooClient
 
+from cli.commands.run.init import Needs
 from cli.main import main
 from cli.settings.config import read_settings, serve_config, stream_config, watch_configs
 from cli.settings.disagreements import refuse_parted_pipeline
@@ -91,3 +93,39 @@ def test_what_cannot_be_written_is_one_sentence(wrong, tmp_path):
     refused = init("--zookeeper", "127.0.0.1:1", *wrong)
     assert refused.exit_code == 2
     assert refused.stderr.count("kontrast: ") == 1
+
+
+# Megabytes and partitions, as a benchmark of each size measured them: watch, serve.
+MEASURED = [(2_000, 24, 56), (20_000, 33, 85), (200_000, 161, 366)]
+MEASURED_JOBS = json.loads((Path(__file__).parents[2] / "docs" / "scale.json").read_text(encoding="utf-8"))
+GUIDE = Path(__file__).parents[2] / "docs" / "how-to" / "capacity.md"
+
+
+@pytest.mark.parametrize(("partitions", "watch", "serve"), MEASURED)
+def test_limits_leave_more_than_a_quarter_above_the_measured_memory(partitions, watch, serve):
+    limits_mb = Needs(partitions).memory_limits_mb
+    assert 1.25 * watch < limits_mb["watch"] < 1.6 * watch + 25
+    assert 1.25 * serve < limits_mb["serve"] < 1.6 * serve + 25
+    assert limits_mb["up"] > 1.25 * Needs(partitions).memory_mb
+
+
+@pytest.mark.parametrize("partitions", [20_000, 200_000, 1_000_000])
+def test_the_limit_of_the_job_is_above_its_measured_memory(partitions):
+    figures, needs = MEASURED_JOBS[str(partitions)]["figures"], Needs(partitions)
+    used_mb = sum(max(figures[f"{part}, when ready"], figures[f"{part}, at the end"]) for part in ("Python", "Java"))
+    assert 1.25 * used_mb < needs.memory_limits_mb["stream"] < 2.2 * used_mb
+    assert used_mb < needs.memory_mb
+
+
+def test_the_table_of_the_guide_has_what_init_proposes():
+    lines = [line.strip("| ").split(" | ") for line in GUIDE.read_text(encoding="utf-8").splitlines()]
+    rows = {line[0]: line[1:] for line in lines if len(line) == 5}
+    sizes = [Needs(int(words.split()[0].replace(",", ""))) for words in rows["setting or need"]]
+    assert rows["resident memory of all commands, MB"] == [f"{needs.memory_mb:,}" for needs in sizes]
+    for command in ("up", "watch", "stream", "serve"):
+        limits = [f"{needs.memory_limits_mb[command]:,}" for needs in sizes]
+        assert rows[f"`MemoryMax` of `kontrast@{command}`, M"] == limits
+    assert rows["`journal_retain_bytes` in `[watch]`"] == [str(needs.retain_bytes) for needs in sizes]
+    assert rows["`driver_memory` in `[stream]`"] == [f"{needs.heap_mb}m" for needs in sizes]
+    assert rows["disk of the outputs, GB"] == [f"{needs.outputs_bytes / 1e9:.1f}" for needs in sizes]
+    assert all(needs.changes_bytes <= needs.retain_bytes for needs in sizes)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.capacity import Capacity
+from cli.commands.run.init import Needs
 from cli.supervision import _END_SECONDS, _SILENT_SECONDS
 from dashboards.serving.connections import MOST_CONNECTIONS
 from tests.programs import program
@@ -72,8 +72,8 @@ def test_its_limit_on_files_leaves_serve_all_its_connections():
     assert int(_setting("LimitNOFILE")) >= 2 * MOST_CONNECTIONS  # serve takes half of the limit
 
 
-def test_the_drop_in_of_the_guide_has_a_limit_as_kontrast_size_prints_it():
-    (partitions, shown_mb) = re.search(r"--partitions (\d+)`.*?MemoryMax=(\d+)M", GUIDE.read_text(), re.DOTALL).groups()
-    assert (
-        int(shown_mb) == Capacity(clusters=1, partitions=int(partitions), changes_per_second=1).memory_limits_mb["up"]
-    )
+def test_the_drop_in_of_the_guide_has_the_limit_of_its_partitions():
+    partitions, shown_mb = re.search(
+        r"For ([\d,]+) partitions.*?MemoryMax=(\d+)M", GUIDE.read_text(), re.DOTALL
+    ).groups()
+    assert int(shown_mb) == Needs(int(partitions.replace(",", ""))).memory_limits_mb["up"]

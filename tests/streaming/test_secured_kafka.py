@@ -15,12 +15,10 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from click.testing import CliRunner, Result
 from kafka.admin import KafkaAdminClient
 
 from cli.embedded.process import own_command
 from cli.embedded.zookeeper import ZooKeeper
-from cli.main import main
 from cli.printing.standard_error import LIBRARIES
 from controller.contract.records import decode_record
 from ingest.errors import IngestError
@@ -125,40 +123,21 @@ def test_what_the_documentation_allows_is_enough_from_the_change_to_the_reader(
 @pytest.mark.xdist_group("spark")
 def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(broker, own_name, tmp_path):
     file = tmp_path / "password"
-    own = broker.login("topics", "SCRAM-SHA-256")
+    own = broker.login("serve", "SCRAM-SHA-256")
     file.write_bytes(Path(str(own.password_file)).read_bytes())
     address = KafkaAddress(broker.address, own_name, login=replace(own, password_file=str(file)))
     with closing(KafkaAdminClient(**client_options(address), connections_max_idle_ms=500)) as admin:
         admin.list_topics()
         try:
-            broker.make_users(["topics"], "renewed")
+            broker.make_users(["serve"], "renewed")
             file.write_text("renewed\n")
             time.sleep(2)  # the connection ends
             admin.list_topics()
         finally:
-            broker.make_users(["topics"])
+            broker.make_users(["serve"])
 
 
-def apply_topics(broker: SecuredBroker, stream: KafkaAddress, outputs: KafkaAddress, directory: Path) -> Result:
-    """Run `kontrast topics --apply` with another retention than the brokers' own."""
-    login, file = broker.login("topics", "PLAIN"), directory / "kontrast.toml"
-    file.write_text(
-        f'[kafka]\ntls = true\nca_file = "{login.ca_file}"\nsasl_mechanism = "PLAIN"\nusername = "topics"\n'
-        f'password_file = "{login.password_file}"\n[stream]\nfrom = "{stream}"\nto = "{outputs}"\n'
-    )
-    return CliRunner().invoke(main, ["topics", "--config", str(file), "--days", "2", "--apply"])
-
-
-@pytest.mark.xdist_group("spark")  # in the process that has the broker
-def test_topics_are_made_with_the_rights_of_their_rows(broker, own_name, tmp_path):
-    stream, outputs = addresses(broker, own_name)
-    refused = apply_topics(broker, stream, outputs, tmp_path)
-    assert (refused.exit_code, "refuses to create them" in refused.stderr) == (3, True)
-    allow(broker, stream, outputs)
-    assert apply_topics(broker, stream, outputs, tmp_path).exit_code == 0
-
-
-def play(broker, stream, outputs, streams, spark, directory) -> None:
+def play(broker, stream, outputs, streams, spark) -> None:
     """Let every command use all its ACLs, from the change to the reader, and back with a request."""
     life = life_of("east", topics=2)
     expected = life.rows()["metadata"]
@@ -170,21 +149,20 @@ def play(broker, stream, outputs, streams, spark, directory) -> None:
         behind_a_hole = msgspec.structs.replace(life.records[-1], seq=len(life.records) + 1)
         watch.append([behind_a_hole])
         eventually(watch.complete_read_requested, within_seconds=60)
-    assert apply_topics(broker, stream, outputs, directory).exit_code == 0
 
 
 @pytest.mark.nightly
-def test_every_row_together_is_enough(broker, own_name, streams, spark, tmp_path):
+def test_every_row_together_is_enough(broker, own_name, streams, spark):
     allow(broker, *(ends := addresses(broker, own_name)))
-    play(broker, *ends, streams, spark, tmp_path)
+    play(broker, *ends, streams, spark)
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("row", ROWS, ids=" ".join)
-def test_every_row_is_needed(broker, own_name, streams, spark, tmp_path, row):
+def test_every_row_is_needed(broker, own_name, streams, spark, row):
     allow(broker, *(ends := addresses(broker, own_name)), without=row)
     with pytest.raises((IngestError, StreamError, SourceDownError, AssertionError)):
-        play(broker, *ends, streams, spark, tmp_path)
+        play(broker, *ends, streams, spark)
 
 
 def test_a_user_without_rights_or_with_a_wrong_password_gets_a_sentence(broker, own_name, streams, work_off, tmp_path):
@@ -239,7 +217,6 @@ def test_no_command_logs_a_secret_even_with_all_details(broker, own_name, stream
         f'[watch]\nzookeeper = "127.0.0.1:1"\ncluster = "east"\nto = "{stream}"\n'
     )
     commands = {
-        "topics": [],
         "stream": ["--available-now"],
         "status": [],
         "check": ["--from", str(outputs)],
@@ -261,7 +238,7 @@ def test_no_command_logs_a_secret_even_with_all_details(broker, own_name, stream
     said["watch"] = _first_log_of_watch([*command, "watch", "--config", str(file)], environment)
     assert {name: [form for form in forms if form in text] for name, text in said.items()} == dict.fromkeys(said, [])
     assert [name for name, text in said.items() if " DEBUG " not in text] == []
-    assert "[hidden]" in said["topics"]
+    assert "[hidden]" in said["watch"]
     assert "DEBUG py4j" in said["stream"]
     with tarfile.open(tmp_path / "bundle.tar.xz") as bundle:
         bundle.extractall(tmp_path / "bundle", filter="data")

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.capacity import DAY_MS, Capacity, shown_bytes
 from cli.printing import standard_error
 from cli.printing.standard_output import print_document, print_json
 from cli.running import ExitCode, StoppedError
@@ -37,7 +36,21 @@ _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfi
 _SECTION: Final = "watch"
 _TIMEOUT: Final = "connect_timeout_seconds"
 _STANDARD_OUTPUT: Final = Path("-")
-_PROPOSED_CHANGES: Final = 1.0  # changes a second
+# One change a second over seven days is proposed. docs/how-to/capacity.md has the same figures for fleets.
+_SECONDS: Final = 7 * 86_400
+# Megabytes of resident memory, and for each 1,000 partitions, as measured with 2,000 to 200,000 partitions, and for the
+# job up to 1,000,000.
+_MEMORY_MB: Final = {"watch": (25, 0.7), "stream": (580, 3.1), "serve": (60, 1.6)}
+_JAVA_MB: Final = (670, 0.6)  # of `stream`, too
+_JAVA_BESIDE_HEAP_MB: Final = 300  # classes, threads and buffers
+_LARGE_HEAP_PARTITIONS: Final = 500_000
+_HEADROOM: Final = 1.25  # the limit in relation to the measurement
+_PEAK_MB: Final = 25  # a complete read needs so much beyond the measurement, as does the process of `up`
+# Bytes for each partition of a complete read, and for one change and one heartbeat.
+_CHANGES_BYTES: Final = (370, 360 + 230)
+_OUTPUTS_BYTES: Final = (615, 3_800 + 3_450)
+_KEPT_COMPLETE_READS: Final = 16
+_LEAST_RETAIN_BYTES: Final = 256 * 1024**2
 _EPILOG: Final = """\b
 Examples:
   kontrast init --zookeeper zk1:2181,zk2:2181/kafka --cluster orders
@@ -107,6 +120,53 @@ def _refuse(cluster: str | None, out: Path, *, as_json: bool) -> None:
 
 
 @dataclass(frozen=True, slots=True)
+class Needs:
+    """Memory and disk of Kontrast for one cluster."""
+
+    partitions: int
+
+    @property
+    def memory_mb(self) -> int:
+        """Return the resident memory of all commands, as measured."""
+        return round(sum(self._mb(part) for part in (*_MEMORY_MB.values(), _JAVA_MB)))
+
+    @property
+    def memory_limits_mb(self) -> dict[str, int]:
+        """Return the memory limit of each command, with a full Java heap. `up` runs all other commands."""
+        full = {command: self._mb(part) for command, part in _MEMORY_MB.items()}
+        full["stream"] += self.heap_mb + _JAVA_BESIDE_HEAP_MB
+        parts = {"up": sum(full.values()), **full}
+        return {command: round(size * _HEADROOM) + _PEAK_MB for command, size in parts.items()}
+
+    @property
+    def heap_mb(self) -> int:
+        """Return the size of Java's heap, for `driver_memory` in [stream]."""
+        return 2_048 if self.partitions > _LARGE_HEAP_PARTITIONS else 1_024
+
+    @property
+    def changes_bytes(self) -> int:
+        """Return the bytes of the stream over the days, its complete reads included."""
+        return self._bytes(*_CHANGES_BYTES)
+
+    @property
+    def outputs_bytes(self) -> int:
+        """Return the bytes of all outputs over the days."""
+        return self._bytes(*_OUTPUTS_BYTES)
+
+    @property
+    def retain_bytes(self) -> int:
+        """Return the bytes of a journal to keep, which are the next power of two for the days' changes."""
+        return 1 << (max(_LEAST_RETAIN_BYTES, self.changes_bytes) - 1).bit_length()
+
+    def _mb(self, part: tuple[int, float]) -> float:
+        base, each = part
+        return base + each * self.partitions / 1_000
+
+    def _bytes(self, a_partition: int, a_second: int) -> int:
+        return _KEPT_COMPLETE_READS * self.partitions * a_partition + a_second * _SECONDS
+
+
+@dataclass(frozen=True, slots=True)
 class FoundCluster:
     """The facts about a cluster that its ZooKeeper shows."""
 
@@ -118,9 +178,9 @@ class FoundCluster:
     partitions: int
 
     @property
-    def capacity(self) -> Capacity:
+    def needs(self) -> Needs:
         """Return the needs of this cluster alone."""
-        return Capacity(clusters=1, partitions=self.partitions, changes_per_second=_PROPOSED_CHANGES)
+        return Needs(self.partitions)
 
     @property
     def release(self) -> str:
@@ -145,8 +205,8 @@ class FoundCluster:
             "racks": self.racks,
             "topics": self.topics,
             "partitions": self.partitions,
-            "memory_limits_mb": self.capacity.memory_limits_mb,
-            "retain_bytes": self.capacity.retain_bytes,
+            "memory_limits_mb": self.needs.memory_limits_mb,
+            "retain_bytes": self.needs.retain_bytes,
         }
 
 
@@ -197,7 +257,7 @@ def _found(zookeeper: str, cluster: str, context: Context) -> FoundCluster:
 
 def _configuration(found: FoundCluster, state: Path, given: Mapping[str, object]) -> str:
     """Return the text of the file with the changed defaults, each with its reason."""
-    capacity = found.capacity
+    needs = found.needs
     changes, outputs = (json.dumps(f"journal:{state / name}") for name in ("changes", "outputs"))
     login = "".join(
         f"{name} = {json.dumps(value)}\n" for name, value in given.items() if name not in ("zookeeper", _TIMEOUT)
@@ -219,17 +279,17 @@ zookeeper = {json.dumps(found.zookeeper)}
 [watch]
 to = {changes}
 metrics_listen = "127.0.0.1:9643"
-# One change a second and {found.partitions:,} partitions are {shown_bytes(capacity.changes_bytes)} in seven days.
-journal_retain_bytes = {capacity.retain_bytes}
+# One change a second and {found.partitions:,} partitions are {_shown_bytes(needs.changes_bytes)} in seven days.
+journal_retain_bytes = {needs.retain_bytes}
 
 [stream]
 from = {changes}
 to = {outputs}
 checkpoint = {json.dumps(str(state / "checkpoint"))}
-# Outputs of seven days are {shown_bytes(capacity.outputs_bytes)}. Without an age, each output keeps up to 4 GiB.
-output_retain_seconds = {{ {_ages(capacity.days)} }}
-# All of Kontrast needs {sum(capacity.memory_mb.values()):,} MB. Limit it to {capacity.memory_limits_mb["up"]:,} MB.
-driver_memory = "{capacity.heap_mb}m"
+# Outputs of seven days are {_shown_bytes(needs.outputs_bytes)}. Without an age, each output keeps up to 4 GiB.
+output_retain_seconds = {{ {_ages()} }}
+# All of Kontrast needs {needs.memory_mb:,} MB. Limit it to {needs.memory_limits_mb["up"]:,} MB.
+driver_memory = "{needs.heap_mb}m"
 
 [serve]
 from = {outputs}
@@ -237,9 +297,13 @@ listen = "127.0.0.1:9642"
 """
 
 
-def _ages(days: float) -> str:
+def _shown_bytes(count: int) -> str:
+    return f"{count / 1000**3:.1f} GB" if count >= 1000**3 else f"{count / 1000**2:.0f} MB"
+
+
+def _ages() -> str:
     """Return the age limit of each output."""
-    return ", ".join(f'{output} = "{round(days * DAY_MS / 1000)}"' for output in (*OUTPUTS, JobRow.output))
+    return ", ".join(f'{output} = "{_SECONDS}"' for output in (*OUTPUTS, JobRow.output))
 
 
 def _write(out: Path, text: str) -> None:
