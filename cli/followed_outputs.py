@@ -107,19 +107,14 @@ def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
         yield Followed(memory, where, source, wanted, reading, follower)
 
 
-def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[tuple[bytes | None, bool]]:
-    """Yield each line of an output up to its present end, and (None, True) where all earlier lines are void.
-
-    Raise ServeError.
-    """
+def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[bytes]:
+    """Yield each line of an output up to its present end. Raise ServeError."""
     source = open_outputs(where.address, (output,))
     try:
         with without_messages_of_waiting():
             while not stop.is_set():
                 for chunk in source.poll():
-                    if chunk.begins_anew:
-                        yield None, True
-                    yield from ((line, False) for line in chunk.lines)
+                    yield from chunk.lines
                 if source.caught_up:
                     break
             if source.missing:

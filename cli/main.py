@@ -44,7 +44,6 @@ _SECTIONS: Final = {
             "restartable": "Show whether a broker may be restarted now, with every reason against it.",
             "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
             "alerts": "Print the open alerts, worst first.",
-            "show": "Print the rows of an output for people.",
             "snapshot": "Print a cluster's metadata from one read of ZooKeeper.",
             "replay": "Derive the controller's actions from the files of a ZooKeeper server.",
             "migration": "Check a cluster before and during its migration to KRaft.",

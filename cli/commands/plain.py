@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from cli.printing import standard_error
-from cli.printing.rows import row_options
 from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
@@ -43,7 +42,7 @@ def plain_command(name: str) -> click.Command:
     @click.command(name, help=inspect.getdoc(question), epilog=epilog, cls=GroupedCommand)
     @source_options
     @question_options(question)
-    @row_options("Print one JSON object per row and line.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row and line.")
     def command(*, as_json: bool, **flags: Any) -> int:  # noqa: ANN401 (click's own)
         def show(answer: PlainAnswer, _: Picture) -> ExitCode:
             print_answer(answer.rows, answer.said(), as_json=as_json)

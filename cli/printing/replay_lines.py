@@ -210,13 +210,12 @@ def _alert(fields: Mapping[str, Any]) -> str:
 
 def _pairs(fields: Mapping[str, Any]) -> str:
     said = {key: value for key, value in fields.items() if key not in ("kind", "zxid", "time_ms")}
-    return "  ".join(f"{key} {value_in_words(value)}" for key, value in said.items() if value is not None)
+    return "  ".join(f"{key} {_value_in_words(value)}" for key, value in said.items() if value is not None)
 
 
-def value_in_words(value: object) -> str:
-    """Return a value in words, without Python's quotes and brackets."""
+def _value_in_words(value: object) -> str:
     if isinstance(value, Mapping):
-        return " ".join(f"{key}:{value_in_words(count)}" for key, count in value.items()) or "none"
+        return " ".join(f"{key}:{_value_in_words(count)}" for key, count in value.items()) or "none"
     if isinstance(value, bool):
         return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import category, east_asian_width
@@ -27,7 +26,6 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 READER_LEFT: Final = 141  # exit code of a command without a use but for its reader: 128 + SIGPIPE
 _reader_left = threading.Event()
-_collected: list[bytes] | None = None
 
 
 def print_line(line: str, *, flush: bool = True) -> None:
@@ -42,27 +40,13 @@ def print_json(value: Any, *, flush: bool = True) -> None:  # noqa: ANN401 (what
 
 def print_json_line(line: bytes, *, flush: bool = True) -> None:
     """Print an encoded JSON object. Unprintable characters become escapes of JSON."""
-    if _collected is not None:
-        _collected.append(line)
-        return
     _write(printable_json(line) + b"\n", flush=flush)
-
-
-@contextmanager
-def collected_rows() -> Iterator[list[bytes]]:
-    """Collect the JSON objects of the `with` block instead of printing them."""
-    global _collected  # noqa: PLW0603 (standard output is one, too)
-    _collected = []
-    try:
-        yield _collected
-    finally:
-        _collected = None
 
 
 def print_json_lines(values: Sequence[Any]) -> None:
     """Print these values as JSON objects, one a line, in one write. `flush` hands them to the reader."""
     lines = _ENCODER.encode_lines(values)
-    if _collected is None and lines.isascii() and b"\x7f" not in lines:
+    if lines.isascii() and b"\x7f" not in lines:
         _write(lines, flush=False)
         return
     for value in values:

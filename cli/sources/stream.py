@@ -141,9 +141,9 @@ def moment_in(memory: Memory, cluster: str, until: Until | None, address: Addres
 
 
 def _rows(where: Where, name: str, cluster: str, stop: threading.Event) -> Iterator[Row]:
-    for line, _ in lines_until_now(where, name, stop):
+    for line in lines_until_now(where, name, stop):
         try:
-            row = None if line is None else decode_row(line)
+            row = decode_row(line)
         except BadRowError:
             continue
         if isinstance(row, Row) and row.cluster == cluster:

@@ -13,7 +13,6 @@ import click
 
 from cli.followed_outputs import Followed, followed, outputs_options, where_outputs_are
 from cli.printing import standard_error
-from cli.printing.rows import row_options
 from cli.printing.standard_output import (
     READER_LEFT,
     flush,
@@ -80,7 +79,7 @@ Exit codes:
 @click.option("--long", "is_long", is_flag=True, help="Show expected actions, next steps and evidence too.")
 @click.option("--until", type=MomentParameter(), metavar="TIME", help=f"The alerts of this moment: {TIMES}.")
 @click.option("--watch", "is_live", is_flag=True, help="Follow changes until Ctrl-C.")
-@row_options("Print the rows, one JSON object per line.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows, one JSON object per line.")
 def alerts(  # noqa: PLR0913 (one parameter an option)
     config_file: Path | None,
     *,

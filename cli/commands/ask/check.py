@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import click
 
@@ -19,10 +17,8 @@ from cli.printing.standard_output import (
     print_answer,
     print_line,
     reader_has_left,
-    write_file,
 )
 from cli.running import ExitCode, StoppedError
-from cli.settings.config import read_settings
 from cli.settings.options import GroupedCommand
 from cli.sources.asking import answer_of, ask_as_long_as
 from cli.sources.options import source_of, source_options
@@ -34,7 +30,6 @@ from questions.question import NotFoundError
 
 if TYPE_CHECKING:
     from questions.check import Health
-    from questions.picture import Picture
 
     _Look = Callable[[threading.Event], Health]
 
@@ -45,7 +40,6 @@ Examples:
   kontrast check --zookeeper zk1:2181/kafka --wait 10m && ./next-step
   kontrast check --zk-data /var/lib/zookeeper --chroot /kafka --until 2024-05-01T03:12:00Z
   kontrast check --from journal:/var/lib/kontrast/derived --cluster orders --probe
-  kontrast check --zk-data copy --until 2024-05-01T03:12:00Z --map impact.svg
 
 \b
 Exit codes:
@@ -67,13 +61,6 @@ It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 @click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
 @wait_options(until="the cluster is well", every="Interval of --watch and --wait.")
 @click.option("--long", "is_long", is_flag=True, help="Show next steps and evidence, also for notes.")
-@click.option(
-    "--map",
-    "map_file",
-    type=click.Path(dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Write the map of topics and brokers at this moment into an SVG file, for a message or a report.",
-)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def check(  # noqa: PLR0913 (one parameter an option)
     *,
@@ -82,7 +69,6 @@ def check(  # noqa: PLR0913 (one parameter an option)
     patience: timedelta | None,
     every_seconds: float,
     is_long: bool,
-    map_file: Path | None,
     as_json: bool,
     **flags: object,
 ) -> int:
@@ -99,10 +85,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     def look(stop: threading.Event) -> Health:
         from questions.check import Check
 
-        health, picture = answer_of(source, Check(), flags, stop)
-        if map_file is not None:
-            _write_map(map_file, picture, flags)
-        return cast("Health", health)
+        return cast("Health", answer_of(source, Check(), flags, stop).answer)
 
     if probe:
         return ask_as_long_as(lambda stop: _probe(look, stop))
@@ -113,18 +96,6 @@ def check(  # noqa: PLR0913 (one parameter an option)
         refuse_past(source)
     until_well = _until_well(look, Waiting(patience, every_seconds))
     return ask_as_long_as(lambda stop: _code(show(until_well(stop))))
-
-
-def _write_map(file: Path, picture: Picture, flags: Mapping[str, Any]) -> None:
-    from dashboards.drawn_map.map import picture_of
-    from questions.overview.incident_cards import Presentation
-    from questions.overview.overview import overview_of
-
-    settings = read_settings(flags["config_file"], os.environ)
-    drawn = picture_of(overview_of(picture, Presentation(teams=settings.teams)))
-    if drawn is None:
-        raise NotFoundError(f"cluster {picture.header.cluster} has no map, because no complete read of it has arrived")
-    write_file(file, drawn, "--map")
 
 
 def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], Health]:

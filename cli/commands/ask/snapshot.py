@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.printing import standard_error
-from cli.printing.rows import row_options
 from cli.printing.standard_output import flush, print_json, print_json_lines, print_plain
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
@@ -62,7 +61,9 @@ Exit codes:
 )
 @settings_options("watch", leave_out=_ONLY_OF_WATCHING)
 @settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
-@row_options("Print one JSON object per line (brokers, controller, partitions).")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object per line (brokers, controller, partitions)."
+)
 def snapshot(
     config_file: Path | None,
     cluster: str | None,

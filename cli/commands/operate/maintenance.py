@@ -15,7 +15,6 @@ import click
 
 from cli.lazy_group import SuggestingGroup
 from cli.printing import standard_error
-from cli.printing.rows import row_options
 from cli.printing.standard_output import print_json, print_line
 from cli.running import ExitCode
 from cli.settings.config import (
@@ -158,7 +157,7 @@ def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
 @maintenance.command("list")
 @config_option
 @_file_option
-@row_options("Print one JSON object per line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
     """Print the windows that are not over."""
     files = maintenance_files(*_settings(config_file, flags))

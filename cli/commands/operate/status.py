@@ -19,7 +19,6 @@ from cli.followed_outputs import (
     where_outputs_are,
     without_messages_of_waiting,
 )
-from cli.printing.rows import row_options
 from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode, run_until_stopped
 from cli.served_pages import Page, ask_page, label_of, page_of, sample_of
@@ -83,7 +82,7 @@ class Part(NamedTuple):
 @click.command(epilog=_EPILOG)
 @config_option
 @outputs_options
-@row_options("Print one JSON object per line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
     """Show whether watch, stream and serve work, with their lag and problems.
 

@@ -1,4 +1,4 @@
-"""`kontrast alerts`, `status` and `show` over real journals and a real exporter, with output and exit codes."""
+"""`kontrast alerts` and `status` over real journals and a real exporter, with output and exit codes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ from msgspec.structs import replace
 from cli.embedded.process import free_port
 from cli.main import main
 from controller.contract.alert_row import Severity
-from controller.contract.effect_rows import Request, RequestedState, Status, Transition
 from controller.contract.job_row import ClusterProgress
-from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import encode_row
 from dashboards.exporter.watch_page import open_page, run as run_page
 from tests.controller.ensembles import ensemble, one_lost
@@ -35,8 +33,6 @@ from tests.waiting import eventually
 from transport.forwarding import Forwarding
 from transport.journal import JournalWriter
 from transport.listening import Listening
-
-EFFECT = {"effect": "1-e-0", "status": Status.FINAL, "cause": "BrokerChange: broker 3 left", "controller_epoch": 1}
 
 
 @pytest.fixture
@@ -117,7 +113,7 @@ def test_a_past_is_called_so_and_is_no_fault_of_a_part(derived, rows, settings):
     assert (told["replay"]["ok"], told["replay"]["agreement_of_last_hour"]) == (True, 0.5)
 
 
-@pytest.mark.parametrize("command", [["alerts"], ["status"], ["show", "alerts"]])
+@pytest.mark.parametrize("command", [["alerts"], ["status"]])
 def test_where_there_is_nothing_it_says_so(command, tmp_path):
     done = kontrast(*command, "--from", f"journal:{tmp_path}")
     assert done.exit_code == 3
@@ -281,72 +277,3 @@ def test_the_page_of_a_watcher_says_its_version(derived, settings, rows):
         stop.set()
         thread.join()
     assert watch["version"] == version("kontrast")
-
-
-def show(derived: Path, *arguments: object) -> Result:
-    return kontrast("show", *arguments, "--from", f"journal:{derived}")
-
-
-def test_rows_in_force_are_shown_for_people_and_as_they_are(derived, rows):
-    write(derived, rows.partition("gone"), rows.partition("orders"), rows.partition("orders", leader=2, isr=(2,)))
-    write(derived, rows.partition("gone", state="NonExistentPartition", removed=True), rows.broker(1))
-    lines = show(derived, "metadata").stdout.splitlines()
-    assert len(lines) == 2
-    assert "north  " in lines[0]
-    assert "orders-0 OnlinePartition  leader 2 (epoch 0), isr 2, replicas 1,2" in lines[0]
-    raw = show(derived, "metadata", "--all", "--topic", "gone", "--json").stdout.splitlines()
-    assert [json.loads(line)["state"] for line in raw] == ["OnlinePartition", "NonExistentPartition"]
-    void = {"cluster": "north", "generation": 9, "seq": 0, "ordinal": -1, "zxid": 1, "time_ms": 1}
-    write(derived, BeginningRow(**void))
-    assert show(derived, "metadata").stdout == ""
-    progress = {"north": ClusterProgress(records=2, observed_ms=1, lag_ms=150)}
-    write(derived, rows.gauges(topics=7), rows.gauges(topics=8), rows.job(clusters=progress))
-    counts = show(derived, "gauges").stdout
-    assert "  topics                          8\n" in counts
-    assert "offline_partitions" not in counts  # there are 0
-    assert "ready yes\n" in counts
-    job = show(derived, "job").stdout.splitlines()
-    assert "  job  " in job[0]
-    assert "  clusters                        north: records:2 observed_ms:1 lag_ms:150 clock_behind_ms:0" in job
-    none = show(derived, "metadata", "--topic", "absent", "--cluster", "north")
-    assert (none.exit_code, none.stdout) == (0, "")
-    assert "there is no row of metadata for topic absent in cluster north that is in force" in none.stderr
-    absent = show(derived, "transitions")
-    assert (absent.exit_code, "holds no transitions" in absent.stderr) == (3, True)
-
-
-def test_of_what_happened_the_newest_are_shown_and_what_is_no_row_is_a_finding(derived, rows):
-    place = rows._place({})
-    moves = [
-        Transition(
-            **{**place, "seq": seq},
-            **EFFECT,
-            subject="partition",
-            from_state="A",
-            to_state="B",
-            topic="t",
-            partition=seq,
-        )
-        for seq in range(60)
-    ]
-    write(derived, *moves)
-    assert len(show(derived, "transitions").stdout.splitlines()) == 50
-    assert "t-59: A -> B" in show(derived, "transitions", "--tail", 1).stdout
-    assert len(show(derived, "transitions", "--all").stdout.splitlines()) == 60
-    write(
-        derived,
-        Request(
-            **place,
-            **EFFECT,
-            controller=1,
-            api="UpdateMetadata",
-            brokers=(1, 2),
-            partition_states=(RequestedState("t", 0),),
-        ),
-    )
-    assert "UpdateMetadata to 1,2: t-0" in show(derived, "requests", "--topic", "t").stdout
-    assert show(derived, "requests", "--topic", "u").stdout == ""
-    write(derived, raw=b'{"kind":"transition","v":99,"cluster":"north"}', output="transitions")
-    done = show(derived, "transitions", "--tail", 1)
-    assert done.exit_code == 1
-    assert "left out 1 line of transitions that this Kontrast cannot read: output version 99 is newer" in done.stderr
