@@ -29,7 +29,7 @@ from transport.printable import Complaints
 MOST_CONNECTIONS = 256
 # A scraper's request is one packet, and ten seconds cover three retransmissions of a lost packet.
 REQUEST_SECONDS = 10.0
-# The largest page, every partition of 200,000, takes seconds on a slow line.
+# A page takes seconds on a slow line, and a what-if with 200,000 partitions as long to compute.
 ANSWER_SECONDS = 60.0
 
 _logger = logging.getLogger("kontrast.dashboards")
@@ -138,12 +138,14 @@ class BoundedProtocol(H11Protocol):
 
     def _look(self, earlier: object, for_seconds: float) -> None:
         """End the connection if it has waited too long for a request, or for the client to take an answer."""
-        if self.transport.is_closing():
+        # uvicorn counts an answer as complete once it is buffered, and its own close waits for the client without end.
+        is_untaken = self.transport.get_write_buffer_size() > 0
+        if self.transport.is_closing() and not is_untaken:
             return
         now = self.cycle  # the newest request
         if now is not earlier:
             for_seconds = 0.0
-        awaits_a_request = now is None or now.response_complete
+        awaits_a_request = not is_untaken and (now is None or now.response_complete)
         if for_seconds >= (REQUEST_SECONDS if awaits_a_request else self._answer_seconds or ANSWER_SECONDS):
             self._figures.dropped[Drop.TIMEOUT] += 1
             self.transport.abort()

@@ -6,14 +6,21 @@ import gc
 import logging
 import socket
 import threading
-from contextlib import suppress
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import pytest
+from starlette.applications import Starlette
+from starlette.responses import Response
+from starlette.routing import Route
 
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.watch_page import open_page, run as run_watching
 from dashboards.serving import connections
+from dashboards.serving.connections import Drop, HttpFigures
+from dashboards.serving.http import HttpServer
 from dashboards.serving.metrics import ProcessCollector
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -94,18 +101,30 @@ def test_a_request_that_does_not_come_ends_the_connection(config, start_exporter
         connection.close()
 
 
-def test_an_answer_that_is_not_taken_ends_the_connection(tmp_path, start_exporter, rows, monkeypatch):
+@contextmanager
+def asked_for_20_mb(figures: HttpFigures, answer_seconds: float) -> Iterator[socket.socket]:
+    """Yield a connection that has asked for a large page and has not read it."""
+    large = Starlette(routes=[Route("/", lambda _: Response(bytes(20_000_000)))])
+    server = HttpServer(large, Listening(listen="127.0.0.1:0"), figures, answer_seconds=answer_seconds)
+    with server, connect(server) as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        yield connection
+
+
+def test_an_answer_that_is_not_taken_ends_the_connection(monkeypatch):
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
-    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.5)
-    config = ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0", partitions_page=True)
-    with start_exporter(config) as running:
-        running.write(rows.gauges(), *(rows.partition("orders", number) for number in range(20_000)))
-        eventually(lambda: len(running.page("/metrics/partitions")) > 4_000_000)
-        connection = connect(running)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        connection.sendall(b"GET /metrics/partitions HTTP/1.1\r\nHost: localhost\r\n\r\n")
-        running.metrics_with(DROPPED % "timeout")
-        connection.close()
+    figures = HttpFigures()
+    with asked_for_20_mb(figures, answer_seconds=0.5):
+        eventually(lambda: figures.dropped[Drop.TIMEOUT])
+
+
+def test_an_answer_may_be_taken_for_longer_than_a_request(monkeypatch):
+    monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
+    figures = HttpFigures()
+    with asked_for_20_mb(figures, answer_seconds=60) as connection:
+        time.sleep(1)
+        assert len(b"".join(iter(lambda: connection.recv(1 << 20), b""))) > 20_000_000
+    assert figures.dropped[Drop.TIMEOUT] == 0
 
 
 def test_wrong_logins_are_counted_said_once_and_hold_up_nobody(tmp_path, start_exporter, monkeypatch, caplog):
