@@ -8,8 +8,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dashboards.catalogue.jmx_metrics import JMX_METRICS  # noqa: E402 (needs the path above)
-from dashboards.catalogue.metric import JMX_PAGE, METRICS_PAGE, PARTITIONS_PAGE, Metric  # noqa: E402
+from dashboards.catalogue.metric import METRICS_PAGE, Metric  # noqa: E402 (needs the path above)
 from dashboards.catalogue.table import CATALOGUE  # noqa: E402
 
 _HEADING = (
@@ -20,8 +19,6 @@ _HEADING = (
 
 def metrics_page() -> str:
     """Return the page."""
-    everywhere = [metric for metric in CATALOGUE if metric.page == METRICS_PAGE]
-    by_partition = [metric for metric in CATALOGUE if metric.page != METRICS_PAGE]
     lines = [
         "# Metrics",
         "",
@@ -46,30 +43,7 @@ def metrics_page() -> str:
         "| `subject` | `/clusters/{kafka_cluster}/explain?of={subject}` |",
         "| others | `/clusters/{kafka_cluster}` |",
         "",
-        *_table(everywhere),
-        "",
-        f"## `{PARTITIONS_PAGE}`",
-        "",
-        "Every partition, with `partitions_page = true`. The exporter renders it after changes of metadata, at",
-        "most once a second, and keeps it compressed. Scrape it with gzip. Each partition has five series, so",
-        "200,000 partitions are a million series. Scrape it seldom, or drop series with `metric_relabel_configs`.",
-        "",
-        *_table(by_partition),
-        "",
-        f"## `{JMX_PAGE}`",
-        "",
-        "With `jmx_page = true`: the metadata part of Kafka's gauges, under the names of Prometheus' JMX exporter",
-        "in its example for Kafka. Boards and rules for these names then work without JMX. **Leave it off if you",
-        "scrape JMX.** With two sources `sum(...activecontrollercount) != 1` fires, and every sum doubles. Scrape",
-        "it with `honor_labels: true` to keep each broker's `instance`.",
-        "",
-        "As in JMX, the controller's gauges are 0 on every other broker. While no broker is controller, JMX",
-        "reports 0 everywhere. This page then reports the values on the first registered broker. Unclean elections",
-        "are one series per cluster. Rates, request times, log directories and ISR shrinks are missing, because",
-        "only brokers know them. If your boards use another label than `kafka_cluster`, copy it with",
-        "`metric_relabel_configs`.",
-        "",
-        *_table(JMX_METRICS),
+        *_table(CATALOGUE),
     ]
     return "\n".join([*lines, ""])
 

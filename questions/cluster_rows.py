@@ -36,8 +36,6 @@ from questions.picture import Origin, Picture, Present, worst_first
 from wording.sentences import counted
 from wording.times import rfc3339
 
-# Number of parts of a cluster's partitions. A change renders only the part with its topic again.
-PARTITION_SEGMENTS: Final = 64
 _REMEMBERED_ENDINGS: Final = 1_000  # resolved alerts, because the sender of an alert must also send its end
 
 _KEYS: Final[Mapping[type[Row], Callable[[Any], Hashable]]] = MappingProxyType(
@@ -175,11 +173,6 @@ def _empty(cluster: str, chunk_count: int, ranks: TopicRanks) -> Context:
     return new_context(cluster, chunk_count=chunk_count, topic_ranks=ranks)
 
 
-def segment_of(topic: str) -> int:
-    """Return the segment of this topic's partitions, the same as long as the process lives."""
-    return hash(topic) % PARTITION_SEGMENTS
-
-
 def problem_since_ms(row: PartitionRow) -> int:
     """Return the start of the partition's issue, in milliseconds since 1970."""
     return row.time_ms if row.problem_since_ms is None else row.problem_since_ms
@@ -273,7 +266,6 @@ class ClusterRows:
         self.past = past
         self.partitions = _Partitions()
         self.changes: Counter[str] = Counter()  # by output
-        self.changed_segments: set[int] = set()
         self.resolved: dict[str, AlertRow] = {}
         self.forgotten = False  # by an operator, so the cluster does not exist until a row arrives
         self._newest: dict[type[Row], NewestRows[Any, Any]] = {kind: NewestRows() for kind in _KEYS}
@@ -303,9 +295,7 @@ class ClusterRows:
         for ordered in self._ordered:
             if ordered.kind is kind:
                 ordered.file(key, row)
-        if isinstance(row, PartitionRow):
-            self.changed_segments.add(segment_of(row.topic))
-        elif isinstance(row, AlertRow):
+        if isinstance(row, AlertRow):
             self._note_ending(row)
         self.changes[row.output] += 1
         self.past.note(Change(before, row, key))
@@ -329,9 +319,7 @@ class ClusterRows:
         for ordered in self._ordered:
             if ordered.kind.output == output:
                 ordered.clear()
-        if output == PartitionRow.output:
-            self.changed_segments = set(range(PARTITION_SEGMENTS))
-        elif output == AlertRow.output and not for_good:
+        if output == AlertRow.output and not for_good:
             self.resolved = {}
 
     def gauges(self, at_ms: int | None = None) -> GaugesRow | None:

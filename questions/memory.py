@@ -17,7 +17,7 @@ from controller.contract.ids import PartitionId
 from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
-from questions.cluster_rows import ClusterRows, ClusterSnapshot, segment_of
+from questions.cluster_rows import ClusterRows, ClusterSnapshot
 from questions.past import PAST_ROWS, Change, Past
 from wording.sentences import joined
 
@@ -178,18 +178,6 @@ class Memory:
         begin, wanted = bisect_right(names, after) if after else 0, contains.lower()
         found = (name for name in islice(names, begin, None) if wanted in name.lower())
         return list(islice(found, most))
-
-    def take_changed_partitions(self, cluster: str) -> dict[int, list[PartitionRow]]:
-        """Return the partitions of the segments that changed since the last call."""
-        with self._lock:
-            known = self._rows_of(cluster)
-            assert known is not None, "only a known cluster has a page"
-            changed: dict[int, list[PartitionRow]] = {segment: [] for segment in known.changed_segments}
-            known.changed_segments.clear()
-            for topic, rows in known.partitions.by_topic.items() if changed else ():
-                if (segment := segment_of(topic)) in changed:
-                    changed[segment] += rows.values()
-            return changed
 
     def jobs(self) -> Mapping[str, JobRow]:
         """Return the newest row of each job that has one, by its source."""

@@ -41,7 +41,6 @@ LONG_FUNCTIONS = {
     "cli/commands/ask/place.py place": "twelve lines are its options",
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",
     "deploy/boards/panels.py listing": "one panel, an attribute a line",
-    "docs/metrics.py metrics_page": "the page's text in its order",
     "streaming/job.py _start": "ten lines are its signature",
     "transport/journal.py __init__": "one attribute a line",
 }

@@ -110,14 +110,10 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "allowed_hosts": "Host names in requests, as behind a proxy, besides localhost, the name in `listen` and this "
         "machine's names. IP addresses are always allowed. * allows all.",
         "partition_detail_limit": "Most partitions per cluster by name in /metrics. Others are only counted.",
-        "broker_detail_limit": "Most brokers per cluster by name in /metrics and /metrics/jmx.",
+        "broker_detail_limit": "Most brokers per cluster by name in /metrics.",
         "alert_detail_limit": "Most alerts per cluster by name in /metrics. All are counted.",
         "start_command": "Command that starts a broker, to copy from the page. The page replaces {host} and {broker}.",
         "past_rows": "Earlier rows that the page keeps in memory, per cluster and output, about 1 kB each.",
-        "partitions_page": "Serve /metrics/partitions with every partition of every cluster.",
-        "jmx_page": "Serve /metrics/jmx with metadata under the names of Kafka's JMX exporter. Only for clusters whose "
-        "JMX is not scraped, because two sources double every sum.",
-        "jmx_port": "Port of the brokers' JMX exporters, for /sd/brokers and /metrics/jmx. Their listener's if unset.",
     },
     "serve.alertmanager": {
         "urls": "Alertmanagers, http://HOST:PORT each. Each gets every alert. No direct delivery if unset.",

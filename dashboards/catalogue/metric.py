@@ -1,4 +1,4 @@
-"""An exported metric with its name, type, unit, labels, help text and page."""
+"""An exported metric with its name, type, unit, labels and help text."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ CLUSTER_LABEL = "kafka_cluster"
 SOURCE_LABEL = "source"  # the address of a job's outputs
 
 METRICS_PAGE = "/metrics"
-PARTITIONS_PAGE = "/metrics/partitions"
-JMX_PAGE = "/metrics/jmx"
 
 
 class MetricType(Enum):
@@ -39,7 +37,6 @@ class Metric:
     of_watch: bool = False  # exported by `kontrast watch` about itself, otherwise by `kontrast serve`
     of_pages: bool = False  # exported by both, about the process and its pages
     switched_on_by: str = ""  # table of the configuration that switches the metric on
-    page: str = METRICS_PAGE
 
 
 def of_cluster(name: str, text: str, *labels: str, unit: str = "") -> Metric:

@@ -1,4 +1,4 @@
-"""Every metric of the catalogue by subject. `jmx_metrics` has the metrics with names of Kafka's JMX exporter."""
+"""Every metric of the catalogue by subject."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from dashboards.catalogue import (
     migration_metrics,
     migration_quorum_metrics,
     partition_metrics,
-    partitions_page_metrics,
     pipeline_metrics,
     process_metrics,
     watch_metrics,
@@ -29,7 +28,6 @@ _SUBJECTS = (
     partition_metrics,
     zookeeper_metrics,
     alert_metrics,
-    partitions_page_metrics,
     delivery_metrics,
     broker_view_metrics,
     migration_metrics,

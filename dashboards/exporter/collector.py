@@ -11,10 +11,8 @@ from prometheus_client.registry import Collector
 from controller.contract.gauges_row import GaugesRow
 from dashboards.alerting.message import Message
 from dashboards.catalogue.families import Sample, family, lag_family
-from dashboards.catalogue.metric import METRICS_PAGE
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.cluster_samples import CLUSTER_SAMPLES
-from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster, Scrape, ready_clusters
 from dashboards.exporter.scrape_samples import HISTOGRAMS, SCRAPE_SAMPLES
 from outputs.reading import ReadingCounts
@@ -32,7 +30,6 @@ class MemoryCollector(Collector):
         limits: DetailLimits,
         stale_after_ms: int,
         alerts: Callable[[], Mapping[str, Sequence[Message]]],
-        page: Callable[[], PageFigures] | None = None,
         *,
         page_url: str = "",
     ) -> None:
@@ -41,7 +38,6 @@ class MemoryCollector(Collector):
         self._limits = limits
         self._stale_after_ms = stale_after_ms
         self._alerts = alerts
-        self._page = page
         self._page_url = page_url
 
     def collect(self) -> Iterator[Family]:
@@ -53,12 +49,11 @@ class MemoryCollector(Collector):
             alerts=self._alerts(),
             present=Present(time.time_ns() // 1_000_000, self._stale_after_ms),
             jobs=self._memory.jobs(),
-            page=None if self._page is None else self._page(),
             page_url=self._page_url,
         )
         ready = tuple(ready_clusters(scrape))
         for metric in CATALOGUE:
-            if metric.of_watch or metric.of_pages or metric.switched_on_by or metric.page != METRICS_PAGE:
+            if metric.of_watch or metric.of_pages or metric.switched_on_by:
                 continue
             if metric in HISTOGRAMS:
                 yield lag_family(metric, HISTOGRAMS[metric](scrape, ready))

@@ -38,9 +38,6 @@ class ServeConfig:
     broker_detail_limit: int = 1000  # brokers of a cluster that /metrics names at most
     alert_detail_limit: int = 500  # alerts of a cluster that /metrics names at most
     past_rows: int = PAST_ROWS  # rows of each cluster and output that the page keeps
-    partitions_page: bool = False  # whether to serve /metrics/partitions
-    jmx_page: bool = False  # whether to serve /metrics/jmx
-    jmx_port: int | None = None  # port of the brokers' JMX exporter, by default that of their first listener
     start_command: str = "ssh {host} sudo systemctl start kafka"  # of a broker, for people to copy
     alertmanager: AlertmanagerConfig = field(default_factory=AlertmanagerConfig, metadata={"is_key": False})
     probe: ProbeConfig = field(default_factory=ProbeConfig, metadata={"is_key": False})
@@ -60,8 +57,6 @@ class ServeConfig:
                 raise ServeError(f"{name} is {getattr(self, name)}: expected 0 or more")
         if self.past_rows < 1:
             raise ServeError(f"past_rows is {self.past_rows}: expected 1 or more")
-        if self.jmx_port is not None and not 0 < self.jmx_port <= 65535:
-            raise ServeError(f"jmx_port is {self.jmx_port}: expected a port from 1 to 65535")
 
     @property
     def sources(self) -> tuple[Address, ...]:

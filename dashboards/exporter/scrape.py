@@ -9,7 +9,6 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from dashboards.alerting.message import Message
-from dashboards.exporter.partitions_page import PageFigures
 from outputs.reading import ReadingSnapshot
 from questions.cluster_rows import ClusterSnapshot
 from questions.picture import Present
@@ -34,7 +33,6 @@ class Scrape:
     alerts: Mapping[str, Sequence[Message]]  # active alerts by cluster, of every source, those that page first
     present: Present
     jobs: Mapping[str, JobRow] = field(default_factory=dict)  # by the address of their outputs
-    page: PageFigures | None = None
     page_url: str = ""  # address of the live page, if it is known
 
     def is_ready(self, cluster: ClusterSnapshot) -> bool:

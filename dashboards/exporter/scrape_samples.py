@@ -15,12 +15,10 @@ from dashboards.catalogue import (
     alert_metrics,
     controller_metrics,
     job_metrics,
-    partitions_page_metrics,
     pipeline_metrics,
 )
 from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
-from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import ReadyCluster, Scrape
 from questions.cluster_rows import ClusterSnapshot
 from questions.state import State, counts_of, state_by
@@ -103,10 +101,6 @@ def _job_lags(scrape: Scrape) -> Iterator[Sample]:
         yield (cluster,), lag_seconds
 
 
-def _of_page(read: Callable[[PageFigures], Iterable[Sample]]) -> Callable[[Scrape], Iterable[Sample]]:
-    return lambda scrape: () if scrape.page is None else read(scrape.page)
-
-
 # Read as "KEY has these samples, whether clusters are ready or not".
 SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingProxyType(
     {
@@ -144,10 +138,6 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
         job_metrics.JOB_THREADS: _by_role(lambda use: use.threads),
         job_metrics.JOB_RESIDENT: _by_role(lambda use: use.resident_bytes),
         job_metrics.JOB_LAG: _job_lags,
-        partitions_page_metrics.PAGE_RENDER: _of_page(lambda page: [((), page.render_seconds)]),
-        partitions_page_metrics.PAGE_BYTES: _of_page(
-            lambda page: [(("gzip",), page.compressed_bytes), (("identity",), page.plain_bytes)]
-        ),
     }
 )
 

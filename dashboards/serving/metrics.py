@@ -25,17 +25,12 @@ from dashboards.serving.live_memory import LiveMemory, live_memory
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class _Wanted:
     """The encoding and compression that a scraper wants."""
 
     encode: Callable[[CollectorRegistry], bytes] = field(compare=False)  # the content type determines it
     content_type: str
     gzip: bool
-
-    @property
-    def openmetrics(self) -> bool:
-        """Return whether the format is OpenMetrics. Otherwise it is Prometheus' text format."""
-        return self.content_type.startswith("application/openmetrics-text")
 
     @property
     def headers(self) -> dict[str, str]:
@@ -44,26 +39,26 @@ class Wanted:
         return {**headers, "Content-Encoding": "gzip"} if self.gzip else headers
 
 
-def wanted_by(request: Request) -> Wanted:
+def _wanted_by(request: Request) -> _Wanted:
     """Return the format that the request's headers ask for. Ignore unreadable headers."""
     try:
         encode, content_type = choose_encoder(request.headers.get("accept", ""))
     except (ValueError, TypeError):  # a version is no number, or a part of it is none
         encode, content_type = choose_encoder("")
-    return Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
+    return _Wanted(encode, content_type, gzip_accepted(request.headers.get("accept-encoding", "")))
 
 
-def metrics_route(registry: CollectorRegistry, path: str = METRICS_PAGE) -> Route:
-    """Return a page of metrics, in the format and compression that the scraper asks for."""
+def metrics_route(registry: CollectorRegistry) -> Route:
+    """Return the page of metrics, in the format and compression that the scraper asks for."""
     # prometheus-client's make_asgi_app would collect on the event loop, so a slow scrape would delay /healthz. It also
     # compresses at gzip's slowest level.
     renderings = _Renderings(registry)
 
     async def metrics(request: Request) -> Response:
-        wanted = wanted_by(request)
+        wanted = _wanted_by(request)
         return Response(await renderings.of(wanted), headers=wanted.headers)
 
-    return Route(path, metrics)
+    return Route(METRICS_PAGE, metrics)
 
 
 class _Renderings:
@@ -76,21 +71,21 @@ class _Renderings:
         self._registry = registry
         self._turn = Lock()
         self._thread = CapacityLimiter(1)
-        self._due: dict[Wanted, asyncio.Task[bytes]] = {}
+        self._due: dict[_Wanted, asyncio.Task[bytes]] = {}
 
-    async def of(self, wanted: Wanted) -> bytes:
+    async def of(self, wanted: _Wanted) -> bytes:
         """Render the registry, or wait for the rendering that begins next."""
         if wanted not in self._due:
             self._due[wanted] = asyncio.create_task(self._render(wanted))
         # A waiting caller may be cancelled while others still need the bytes.
         return await asyncio.shield(self._due[wanted])
 
-    async def _render(self, wanted: Wanted) -> bytes:
+    async def _render(self, wanted: _Wanted) -> bytes:
         async with self._turn:
             del self._due[wanted]
             return await to_thread.run_sync(self._encoded, wanted, limiter=self._thread)
 
-    def _encoded(self, wanted: Wanted) -> bytes:
+    def _encoded(self, wanted: _Wanted) -> bytes:
         body = wanted.encode(self._registry)
         return gzip.compress(body, compresslevel=1) if wanted.gzip else body
 

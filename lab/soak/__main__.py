@@ -41,10 +41,6 @@ global: {{scrape_interval: 5s}}
 scrape_configs:
 - job_name: kontrast
   static_configs: [{{targets: [{targets}]}}]
-- job_name: partitions
-  metrics_path: /metrics/partitions
-  scrape_interval: 15s
-  static_configs: [{{targets: ["{serve}"]}}]
 """
 
 
@@ -120,7 +116,7 @@ class Soak:
         directory = self._scratch / "prometheus"
         directory.mkdir()
         targets = ", ".join(f'"{address}"' for address in kontrast.pages.values())
-        with running_prometheus(directory, _PROMETHEUS.format(targets=targets, serve=kontrast.pages[SERVE])) as running:
+        with running_prometheus(directory, _PROMETHEUS.format(targets=targets)) as running:
             yield running
 
     def _ask_prometheus(self, prometheus: Prometheus, kontrast: Kontrast) -> None:

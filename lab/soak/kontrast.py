@@ -42,7 +42,6 @@ checkpoint = "{checkpoint}"
 [serve]
 from = "journal:{outputs}"
 listen = "{serve}"
-partitions_page = true
 past_rows = {past_rows}
 [serve.probe]
 brokers = true

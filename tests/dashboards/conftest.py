@@ -135,21 +135,6 @@ def exporter(tmp_path: Path) -> Iterator[Exporter]:
         yield running
 
 
-@pytest.fixture
-def all_pages(tmp_path: Path) -> Iterator[Exporter]:
-    """Run an exporter with every optional page."""
-    config = ServeConfig(
-        source=JournalAddress(tmp_path / "outputs"),
-        listen="127.0.0.1:0",
-        partitions_page=True,
-        jmx_page=True,
-        jmx_port=7071,
-    )
-    (tmp_path / "outputs").mkdir()
-    with _exporter(config, Exporter(tmp_path / "outputs")) as running:
-        yield running
-
-
 @pytest.fixture(scope="session")
 def start_exporter() -> Callable[[ServeConfig], AbstractContextManager[Exporter]]:
     """Return a function that runs an exporter with these settings until its `with` ends."""

@@ -13,15 +13,13 @@ PROBED = ("/healthz", "/readyz", "/metrics")
 _ANSWER_SECONDS = 240
 
 
-def asking(address: str, path: str, *, receive_bytes: int | None = None, accepted: str = "gzip") -> socket.socket:
-    """Open a connection that has asked for the page, with a receive buffer of this size."""
+def asking(address: str, path: str) -> socket.socket:
+    """Open a connection that has asked for the page."""
     host, port = address.removeprefix("http://").split(":")
     connection = socket.socket()
     connection.settimeout(_ANSWER_SECONDS)
-    if receive_bytes is not None:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
     connection.connect((host, int(port)))
-    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: {accepted}\r\n\r\n".encode())
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nAccept-Encoding: gzip\r\n\r\n".encode())
     return connection
 
 

@@ -64,7 +64,7 @@ def test_pages_are_for_who_knows_the_password_and_probes_for_all(secured, start_
     tls = trusting(secured["tls_certificate_file"])
     with start_exporter(ServeConfig(**secured)) as running:
         assert running.address.startswith("https://127.0.0.1:")
-        for path in ("/metrics", "/", "/sd/brokers", "/nothing-here"):
+        for path in ("/metrics", "/", "/nothing-here"):
             status, headers, _ = running.get(path, tls=tls)
             assert status == 401, path
             assert headers["www-authenticate"].startswith("Basic ")

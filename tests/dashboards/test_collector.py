@@ -16,22 +16,26 @@ from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
 from dashboards.alerting.registry import AlertRegistry
-from dashboards.catalogue.metric import METRICS_PAGE, MetricType
+from dashboards.catalogue.metric import MetricType
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import MemoryCollector
-from dashboards.exporter.partitions_page import PageFigures
 from dashboards.exporter.scrape import DetailLimits
 from outputs.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
 from questions.memory import Memory
 from tests.rows import NEVER_STALE_MS
 
-SERVED = [
-    metric
-    for metric in CATALOGUE
-    if metric.page == METRICS_PAGE and not (metric.of_watch or metric.of_pages or metric.switched_on_by)
-]
-FIGURES = PageFigures(render_seconds=0.2, plain_bytes=3000, compressed_bytes=100)
-HOSTILE_NAMES = ("a\nb", 'quo"te', "back\\slash\\n", "Grüße-日本", '{x="y"} 1\n# HELP', "a\x00b", " ")
+SERVED = [metric for metric in CATALOGUE if not (metric.of_watch or metric.of_pages or metric.switched_on_by)]
+HOSTILE_NAMES = (
+    "a\nb",
+    'quo"te',
+    "back\\slash\\n",
+    "Grüße-日本",
+    '{x="y"} 1\n# HELP',
+    "a\x00b",
+    " ",
+    "\r\n",
+    "x" * 249,
+)
 
 
 class Bench:
@@ -52,7 +56,6 @@ class Bench:
                 limits,
                 NEVER_STALE_MS,
                 self._active_alerts,
-                lambda: FIGURES,
                 page_url="http://127.0.0.1:9642",
             )
         )

@@ -89,31 +89,30 @@ def test_while_rows_are_lost_nothing_is_said_of_their_cluster(exporter, rows):
     exporter.metrics_with(r"^kontrast_ready\{.*\} 0")
     status, _, body = eventually(lambda: exporter.get("/readyz"), lambda answer: b"--rebuild" in answer[2])
     assert (status, b"rows of north were dropped or damaged" in body) == (503, True)
-    assert exporter.get("/sd/brokers")[0] == 503
     beginning = BeginningRow(cluster="north", generation=2, seq=0, ordinal=-1, zxid=1, time_ms=1)
     exporter.write(beginning, *rows.of_everything())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
     assert exporter.get("/readyz")[0] == 200
 
 
-def test_a_forgotten_cluster_is_on_no_page_until_it_is_watched_again(all_pages, rows):
+def test_a_forgotten_cluster_is_on_no_page_until_it_is_watched_again(exporter, rows):
     south = {"cluster": "south", "generation": 2}
-    all_pages.write(*rows.of_everything(), rows.alert("a"), rows.partition("t", **south), rows.gauges(**south))
-    pages = ("/metrics", "/metrics/partitions", "/metrics/jmx")
-    for page in (*pages, "/clusters"):
-        all_pages.page_with(page, "south")
-        all_pages.page_with(page, "north")
+    exporter.write(*rows.of_everything(), rows.alert("a"), rows.partition("t", **south), rows.gauges(**south))
+    pages = ("/metrics", "/clusters")
+    for page in pages:
+        exporter.page_with(page, "south")
+        exporter.page_with(page, "north")
     end = {"cluster": "north", "generation": 2, "seq": 0, "zxid": 1, "time_ms": 1}
-    all_pages.write(rows.alert("a", "resolved", **end, ordinal=0))
+    exporter.write(rows.alert("a", "resolved", **end, ordinal=0))
     for output in STANDING_OUTPUTS:
-        all_pages.write_lines(output, encode_row(BeginningRow(**end, ordinal=1, forgotten=True)))
-    for page in (*pages, "/clusters", "/sd/brokers"):
-        eventually(lambda page=page: "north" not in all_pages.page(page))
-    assert "south" in all_pages.metrics()
-    assert all_pages.get("/clusters/north")[0] == 404
-    all_pages.write(rows.partition("t", generation=3), rows.gauges(generation=3))
-    all_pages.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
-    assert all_pages.get("/clusters/north")[0] == 200
+        exporter.write_lines(output, encode_row(BeginningRow(**end, ordinal=1, forgotten=True)))
+    for page in pages:
+        eventually(lambda page=page: "north" not in exporter.page(page))
+    assert "south" in exporter.metrics()
+    assert exporter.get("/clusters/north")[0] == 404
+    exporter.write(rows.partition("t", generation=3), rows.gauges(generation=3))
+    exporter.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 1')
+    assert exporter.get("/clusters/north")[0] == 200
 
 
 def much_of(rows, tmp_path, **settings):
@@ -307,7 +306,6 @@ def test_rows_of_a_newer_kontrast_are_left_out_and_silence_their_cluster_until_v
     assert 'kontrast_topics{kafka_cluster="south"} 3.0' in text
     assert f'kontrast_bad_rows_total{{output="{output}"}} 2.0' in text
     assert exporter.get("/readyz")[0] == 503
-    assert exporter.get("/sd/brokers")[0] == 503
     assert caplog.text.count("a newer Kontrast wrote") == 1
     beginning = {"cluster": "north", "generation": 1, "seq": 0, "ordinal": -1, "zxid": 1, "time_ms": 1}
     if output != "gauges":  # each of these rows is complete by itself
@@ -363,7 +361,7 @@ def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, sta
     for round_ in range(20):
         topics.produce(*(rows.offline("orders", number, leader_epoch=round_) for number in range(6)))
         topics.produce(rows.alert("a"), rows.alert("b", subject="partition orders-5"), rows.gauges(topics=round_))
-    topics.produce(*(rows.partition("orders", number, leader_epoch=77) for number in range(3)))
+    topics.produce(rows.controller(1), *(rows.partition("orders", number, leader_epoch=77) for number in range(3)))
     topics.produce(
         rows.offline("orders", 4, state="NonExistentPartition", removed=True), rows.alert("a", state="resolved")
     )
@@ -382,7 +380,7 @@ def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, sta
     source = open_outputs(topics.address, ("metadata",))
     assert any(chunk.thinned for chunk in eventually(source.poll))
     source.close()
-    config = ServeConfig(source=topics.address, listen="127.0.0.1:0", partitions_page=True)
+    config = ServeConfig(source=topics.address, listen="127.0.0.1:0")
     with start_exporter(config) as first, start_exporter(config) as second:
         text = first.metrics_with(r"^kontrast_topics\{.*\} 500")
         offline = re.findall(r'^kontrast_partition_offline_since.*partition="(\d+)"', text, re.MULTILINE)
@@ -392,6 +390,6 @@ def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, sta
             in text
         )
         assert say_the_same(second.metrics_with(r"^kontrast_topics\{.*\} 500"), text)
-        page = first.page_with("/metrics/partitions", '^kontrast_partition_leader_epoch.*partition="0"} 77$')
-        assert len(re.findall("^kontrast_partition_leader_epoch{", page, re.MULTILINE)) == 5
+        topic = json.loads(first.page_with("/api/v1/clusters/north/topics/orders", '"partitions"'))
+        assert len(topic["partitions"]) == 5
     topics.close()

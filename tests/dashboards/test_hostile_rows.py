@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings, strategies as st
-from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client import generate_latest
 from prometheus_client.openmetrics.exposition import generate_latest as generate_openmetrics
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse
@@ -21,13 +21,11 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow, PartitionRow
 from controller.contract.outputs import BadRowError, OutputRow, decode_row, encode_row
 from controller.contract.row import Row
-from dashboards.exporter.jmx import JmxCollector
-from dashboards.exporter.partitions_page import PartitionsPage
 from outputs.reading import FOLLOWED_OUTPUTS
 from tests.dashboards.test_collector import Bench
 from tests.extremes import any_change, as_json, changes
 from tests.lanes import in_gate
-from tests.rows import NEVER_STALE_MS, Rows
+from tests.rows import Rows
 
 KINDS = tuple(kind for kind in OutputRow.__args__ if kind.output in FOLLOWED_OUTPUTS and kind is not BeginningRow)
 EVERYTHING = Rows().of_everything()
@@ -49,18 +47,10 @@ def shown(lines: Iterable[bytes]) -> int:
             bench.apply(row)
             if isinstance(row, Row) and not isinstance(row, GaugesRow):
                 bench.apply(Rows().gauges(cluster=row.cluster))  # without them the cluster has no metrics
-    jmx = CollectorRegistry()
-    jmx.register(JmxCollector(bench.memory, bench.reading, 10_000, 7071, NEVER_STALE_MS))
-    page = PartitionsPage(bench.memory, bench.reading, NEVER_STALE_MS)
-    page.render()
-    texts = [
+    for text, parser in (
         (generate_latest(bench.registry), parse),
         (generate_openmetrics(bench.registry), parse_openmetrics),
-        (generate_latest(jmx), parse),
-        (b"".join(page.page.text.plain()), parse),
-        (b"".join(page.page.openmetrics.plain()), parse_openmetrics),
-    ]
-    for text, parser in texts:
+    ):
         for family in parser(text.decode()):
             series = [(sample.name, *sorted(sample.labels.items())) for sample in family.samples]
             assert len(series) == len(set(series)), "Prometheus refuses a page that has a series twice"

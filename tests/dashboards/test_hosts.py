@@ -59,11 +59,9 @@ def test_an_allowed_name_that_is_none_is_refused(tmp_path, wrong):
     [
         ("/", 200),
         ("/metrics", 200),
-        ("/metrics/partitions", 404),
         ("/static/page.css", 200),
         ("/static/none", 404),
         ("/colours.css", 200),
-        ("/sd/brokers", 503),
         ("/readyz", 503),
         ("/api/v1/clusters", 200),
         ("/api/v1/openapi.json", 200),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import re
 import threading
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from jsonschema import Draft202012Validator
 from controller.contract.effect_rows import Transition
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
@@ -151,12 +149,6 @@ def test_every_path_that_is_served_is_in_the_document():
     live = LivePage(memory, ReadingCounts(), transitions, PageConfig(), threading.Event(), str)
     served = {route.path for route in live.routes() if getattr(route, "path", "").startswith(API)}
     assert served - {DOCUMENT} == set(document()["paths"])
-
-
-def test_the_pages_that_metrics_name_are_served():
-    named = [path for metric in CATALOGUE for path in re.findall(r"Why: (\S+)", metric.help)]
-    assert len(named) == 6
-    assert {path.replace("{kafka_cluster}", "{cluster}") for path in named} <= {path.path for path in PATHS}
 
 
 def test_an_answer_that_has_another_form_is_found():

@@ -35,7 +35,6 @@ from controller.view.types import Context
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
 from dashboards.exporter.collector import MemoryCollector
-from dashboards.exporter.jmx import JmxCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.page.config import PageConfig
 from dashboards.page.routes import LivePage
@@ -108,7 +107,6 @@ def faces(name: str, context: Context, rows: list[Row], job: JobRow | None = Non
     live = LivePage(memory, reading, transitions, PageConfig(), threading.Event(), str)
     registry = CollectorRegistry()
     registry.register(MemoryCollector(memory, reading, LIMITS, STALE_AFTER_MS, dict))
-    registry.register(JmxCollector(memory, reading, 500, None, STALE_AFTER_MS))
     exposition = generate_latest(registry).decode()
     metrics: dict[str, dict[tuple[str, ...], float]] = {}
     for family in text_string_to_metric_families(exposition):
@@ -343,7 +341,7 @@ def test_after_the_job_stopped_only_the_age_is_left_of_the_metrics(stopped: Face
     left = {name for name, samples in stopped.metrics.items() if any("orders" in labels for labels in samples)}
     assert left == {
         *("kontrast_ready", "kontrast_cluster_state", "kontrast_heartbeat_timestamp_seconds"),
-        *("kontrast_page_ready", "kontrast_alert_detail_dropped"),
+        "kontrast_alert_detail_dropped",
     }
     assert stopped.metrics["kontrast_ready"][("orders",)] == 0
     assert stopped.metrics["kontrast_cluster_state"][("orders", "unknown")] == 1
