@@ -368,7 +368,7 @@ def test_after_the_job_stopped_each_stat_of_a_board_is_unknown_or_red(stopped: F
     assert shown["State"] == {"purple"}
     assert shown["Heartbeat age"] == {"red"}
     assert {colour for colours in shown.values() for colour in colours} == {"purple", "red"}
-    assert shown["Offline by Kontrast"] == shown["Active controller"] == shown["Brokers"] == {"purple"}
+    assert shown["Offline"] == shown["Active controller"] == shown["Brokers away"] == {"purple"}
 
 
 def _colour(defaults: Mapping[str, Any], value: float) -> str:
