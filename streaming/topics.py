@@ -205,7 +205,7 @@ def _admin(java: _Java, address: KafkaAddress, timeout_ms: int) -> _Java:
     if isinstance(admin, JavaPackage):  # py4j's word for a class that is not there
         raise StreamError(
             "Spark has no connector of Kafka. Give spark-submit --jars with the files of dist/jars.txt, or --packages, "
-            "as docs/how-to/deploy.md says"
+            "as docs/how-to/spark-cluster.md says"
         )
     settings = java.java.util.Properties()
     for name, value in java_options(address).items():

@@ -1,4 +1,4 @@
-"""`kontrast stream` for spark-submit. See docs/how-to/deploy.md."""
+"""`kontrast stream` for spark-submit. See docs/how-to/spark-cluster.md."""
 
 import sys
 
