@@ -3,61 +3,54 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dashboards.catalogue.metric import METRICS_PAGE, Metric  # noqa: E402 (needs the path above)
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType  # noqa: E402 (needs the path above)
 from dashboards.catalogue.table import CATALOGUE  # noqa: E402
 
-_HEADING = (
-    "| metric | type | labels | exported | meaning |",
-    "| --- | --- | --- | --- | --- |",
-)
+_HEAD = """# Metrics
+
+Look up a metric of `/metrics` here. Names in `_total` are counters, histograms are marked, and all others are gauges.
+Where every metric of a table has the label `kafka_cluster`, the table leaves it out. By name there are only brokers,
+alerts and unhealthy partitions, each group up to a limit of its own, and `…_detail_dropped` counts the rest. In
+OpenMetrics, lag histograms have exemplars with the zxid of a change.
+
+The boards and alerts link each series to its page at the same address, with percent-encoded values: `topic` and
+`partition` to `/clusters/{kafka_cluster}/topics/{topic}/{partition}`, `broker` to
+`/clusters/{kafka_cluster}/brokers/{broker}`, `subject` to `/clusters/{kafka_cluster}/explain?of={subject}`, and others
+to `/clusters/{kafka_cluster}`.
+"""
 
 
 def metrics_page() -> str:
-    """Return the page."""
-    lines = [
-        "# Metrics",
-        "",
-        "Look up a metric of `kontrast serve` here.",
-        "",
-        "A metric marked *when ready* describes the watched cluster. It is absent, never zero, until the exporter",
-        "has read a complete read of that cluster (`kontrast_ready` is 1).",
-        "",
-        f"## `{METRICS_PAGE}`",
-        "",
-        "Totals, and by name only brokers, alerts and unhealthy partitions. Each group has its own limit;",
-        "`…_detail_dropped` counts the rest. `kontrast watch --metrics-listen` exports metrics marked *watch*. A",
-        "table of the configuration enables metrics marked *with* that table. In OpenMetrics, lag histograms have",
-        "exemplars with the zxid of a change.",
-        "",
-        "The boards and alerts link each series to its page at the same address. Percent-encode each value:",
-        "",
-        "| labels | page |",
-        "| --- | --- |",
-        "| `topic`, `partition` | `/clusters/{kafka_cluster}/topics/{topic}/{partition}` |",
-        "| `broker` | `/clusters/{kafka_cluster}/brokers/{broker}` |",
-        "| `subject` | `/clusters/{kafka_cluster}/explain?of={subject}` |",
-        "| others | `/clusters/{kafka_cluster}` |",
-        "",
-        *_table(CATALOGUE),
-    ]
-    return "\n".join([*lines, ""])
+    """Return the page, with a section for each condition under which metrics are exported."""
+    sections: dict[str, list[Metric]] = {}
+    for metric in CATALOGUE:
+        sections.setdefault(_condition(metric), []).append(metric)
+    return "\n".join([_HEAD, *("\n".join(_section(title, metrics)) for title, metrics in sections.items())])
 
 
-def _table(metrics: Iterable[Metric]) -> Iterable[str]:
-    yield from _HEADING
+def _condition(metric: Metric) -> str:
+    if metric.switched_on_by:
+        return f"With `[{metric.switched_on_by}]`"
+    if metric.of_pages:
+        return "Always, and by `kontrast watch`"
+    if metric.of_watch:
+        return "By `kontrast watch --metrics-listen`"
+    return "Always" if metric.before_ready else "While `kontrast_ready` is 1, and absent before"
+
+
+def _section(title: str, metrics: list[Metric]) -> Iterator[str]:
+    common = {CLUSTER_LABEL} if all(CLUSTER_LABEL in metric.labels for metric in metrics) else set()
+    yield f"## {title}\n\n| metric | labels | meaning |\n| --- | --- | --- |"
     for metric in metrics:
-        labels = ", ".join(f"`{label}`" for label in metric.labels)
-        exported = "watch" if metric.of_watch else "always" if metric.before_ready else "when ready"
-        if metric.of_pages:
-            exported = "always, and watch"
-        if metric.switched_on_by:
-            exported = f"with `[{metric.switched_on_by}]`"
-        yield f"| `{metric.name}` | {metric.type.value} | {labels} | {exported} | {metric.help} |"
+        labels = ", ".join(f"`{label}`" for label in metric.labels if label not in common)
+        kind = "Histogram. " if metric.type is MetricType.HISTOGRAM else ""
+        yield f"| `{metric.name}` | {labels} | {kind}{metric.help} |"
+    yield ""
 
 
 if __name__ == "__main__":
