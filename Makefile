@@ -33,27 +33,22 @@ check: lint type generated prose ## Style, types, imports, prose, and whether ge
 test: $(if $(TEST_ARGS),install-dev,check) ## Checks, and the tests that take seconds: about 6 minutes (TEST_ARGS='-k offline': only these tests)
 	.venv/bin/python -m pytest $(or $(TEST_ARGS),--quick $(SIDE_BY_SIDE) $(WORKERS))
 
-# Random histories of the modelled cluster, and the seed of the first; each has the next seed.
-HISTORIES ?= 500
-HISTORIES_SEED ?= 1000
-LONG_TESTS = HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
+LONG_TESTS = .venv/bin/python -m pytest $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
 
 # Three processes share two cores, so a test that failed beside the others has to pass alone. Both runs name it. From the
 # tenth failure on, and after an error of another kind, the exit code is not 1, and nothing is asked again.
-AGAIN_ALONE = [ $$? -eq 1 ] && HISTORIES=$(HISTORIES) HISTORIES_SEED=$(HISTORIES_SEED) .venv/bin/python -m pytest -x --last-failed
-IN_GATE = -m "not nightly and not deploy"
+AGAIN_ALONE = [ $$? -eq 1 ] && .venv/bin/python -m pytest -x --last-failed
 
-test-all: check ## Checks, every branch of the core, and all tests but a night's (HISTORIES=500 random ones)
+test-all: check ## Checks, every branch of the core, and all tests but a night's
 	.venv/bin/python -m pytest tests/controller $(BRANCHES) $(SIDE_BY_SIDE) 2
-	$(LONG_TESTS) --ignore=tests/controller $(IN_GATE) --maxfail 10 || { $(AGAIN_ALONE) $(IN_GATE); }
+	$(LONG_TESTS) --ignore=tests/controller --maxfail 10 || { $(AGAIN_ALONE); }
 
-test-nightly: HISTORIES = 20000
 test-nightly: install-dev ## The longest tests, 20,000 random histories, and check-deploy LONG=1: what the gate leaves to a night
-	$(LONG_TESTS) -m "faults or nightly"
+	$(LONG_TESTS) -m nightly
 	$(MAKE) check-deploy LONG=1
 
 durations: install-dev ## Record how long the tests of test-all take, which orders them and chooses those of `make test`: on idle cores
-	$(LONG_TESTS) $(IN_GATE) --record-durations
+	$(LONG_TESTS) --record-durations
 
 PYTHONS ?= 3.10 3.11 3.12 3.13 3.14
 UV := $(CURDIR)/.venv/bin/uv

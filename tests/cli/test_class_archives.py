@@ -16,6 +16,7 @@ def archives(java, tmp_path, monkeypatch):
     return tmp_path / "archives"
 
 
+@pytest.mark.nightly
 def test_they_are_made_once_and_servers_load_their_classes_from_them(archives, tmp_path, monkeypatch):
     make()
     made = {archive: archive.stat().st_mtime_ns for archive in archives.glob("*.jsa")}

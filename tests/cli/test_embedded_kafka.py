@@ -11,6 +11,7 @@ from tests.waiting import eventually
 SHORT_SESSION = {"zookeeper.session.timeout.ms": "2000"}
 
 
+@pytest.mark.nightly
 def test_a_killed_broker_comes_back_with_its_topics_once_its_old_session_has_ended(start_kafka_cluster):
     cluster = start_kafka_cluster(properties=SHORT_SESSION)
     broker = cluster.brokers[1]
@@ -23,12 +24,14 @@ def test_a_killed_broker_comes_back_with_its_topics_once_its_old_session_has_end
     eventually(lambda: "kept" in topics_of(broker))  # once the new controller has sent it
 
 
+@pytest.mark.nightly
 def test_a_stopped_broker_takes_its_registration_with_it(start_kafka_cluster):
     cluster = start_kafka_cluster(properties=SHORT_SESSION)
     cluster.brokers[1].stop()
     assert registration_of(cluster) is None
 
 
+@pytest.mark.nightly
 def test_a_paused_broker_loses_its_session_and_registers_again_when_resumed(start_kafka_cluster):
     cluster = start_kafka_cluster(properties=SHORT_SESSION)
     first_registration = registration_of(cluster)

@@ -173,7 +173,7 @@ def test_json_makes_every_line_an_object(refusing_port):
     assert [line["level"] for line in lines if line["logger"] == "kontrast.cli"] == ["ERROR"]
 
 
-@pytest.mark.parametrize("command", in_gate("stream", of=["watch", "stream", "serve", "snapshot", "replay"]))
+@pytest.mark.parametrize("command", in_gate("watch", of=["watch", "stream", "serve", "snapshot", "replay"]))
 def test_ctrl_c_while_it_is_still_importing_is_no_failure(command, tmp_path):
     # One import waits for the signal, which so comes in the middle however loaded the machine is.
     (tmp_path / "sitecustomize.py").write_text(

@@ -11,18 +11,13 @@ from tests.conformance.first_sight import look
 from tests.conformance.large import LARGE
 from tests.conformance.proof import counted
 from tests.conformance.recording import unpack
+from tests.lanes import in_gate
 
-# Most of the time that these take is the replica's own: 8 to 20 s for six to nine takeovers of 10,000 partitions.
-SLOW = {
-    "large28": pytest.mark.nightly,
-    "large28b": pytest.mark.nightly,
-    "large24": pytest.mark.nightly,
-    "large11": pytest.mark.nightly,
-}
 README = Path(__file__).parent / "recordings" / "README.md"
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[SLOW[name]] if name in SLOW else []) for name in LARGE])
+# Most of the time that 10,000 partitions take is the replica's own: 8 to 20 s for six to nine takeovers.
+@pytest.mark.parametrize("name", in_gate(*(name for name in LARGE if not name.startswith("large")), of=LARGE))
 def test_a_large_cluster_is_followed_but_for_what_is_known(name: str, tmp_path: Path, report: list[str]):
     sight = look(unpack(name, tmp_path))
     report.extend(f"{name:10} {line}" for line in sight.lines())

@@ -33,7 +33,7 @@ from tests.ingest.conftest import Watching, replayed_tree, server_tree
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("storms")]  # three brokers, started once
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("storms")]  # three brokers, started once
 
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _TOPICS = int(os.environ.get("KONTRAST_FAULTS_TOPICS", "200"))

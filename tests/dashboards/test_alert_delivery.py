@@ -339,6 +339,7 @@ def pulse(exporter, rows, ahead_ms: int = 0) -> AbstractContextManager[object]:
     return repeating(lambda: exporter.write(rows.gauges(time_ms=now_ms() + ahead_ms)), 0.3)
 
 
+@pytest.mark.nightly
 def test_a_cluster_without_a_heartbeat_is_unknown_and_pages_until_it_is_back(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:
@@ -432,6 +433,7 @@ def job_that_knows(rows, behind_ms: int) -> JobRow:
     return rows.job(clusters={"north": progress})
 
 
+@pytest.mark.nightly
 def test_a_forwarder_with_a_wrong_clock_is_not_stale_and_its_standstill_is_seen(alertmanager, serving, rows):
     server = alertmanager().start()
     with serving(server, stale_after_seconds=4, resolve_timeout_seconds=NEVER_STALE) as exporter:

@@ -241,6 +241,7 @@ def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(shared_
     assert not follower.alive
 
 
+@pytest.mark.nightly
 def test_a_kafka_that_dies_is_down_until_it_is_back(start_kafka_cluster, rows):
     cluster = start_kafka_cluster(properties={"zookeeper.session.timeout.ms": "2000"})
     (server,) = cluster.bootstrap_servers
@@ -353,6 +354,7 @@ def test_an_exporter_that_starts_again_says_the_same_from_the_journals(exporter,
 COMPACTED = {"cleanup.policy": "compact", "segment.ms": "100", "min.cleanable.dirty.ratio": "0.001"}
 
 
+@pytest.mark.nightly
 def test_an_exporter_starts_from_compacted_topics(start_kafka_cluster, rows, start_exporter):
     cleaner = {"log.cleaner.enable": "true", "log.cleaner.backoff.ms": "100", "log.cleaner.min.compaction.lag.ms": "0"}
     (server,) = start_kafka_cluster(properties=cleaner).bootstrap_servers

@@ -141,6 +141,7 @@ def test_a_broker_that_differs_for_long_is_counted_and_alerts_until_it_agrees(
             assert probes(exporter.metrics(), 7, "failed") == 0
 
 
+@pytest.mark.nightly
 def test_a_broker_that_hangs_fails_is_counted_and_holds_up_no_other(
     start_kafka_cluster, start_exporter, rows, tmp_path, caplog
 ):

@@ -12,6 +12,8 @@ from deploy import bill_of_materials
 from streaming.java.artifacts import LOCK_FILE, read_lock
 from streaming.java.licences import LICENCES_FILE, read_licences
 
+pytestmark = pytest.mark.nightly
+
 _ROOT = Path(__file__).parents[2]
 
 
@@ -61,13 +63,11 @@ def test_the_notice_names_the_licence_of_all_that_is_installed(made):
     assert not [name for name, licence in licence_of.items() if re.search(r"\bA?GPL", licence)]
 
 
-@pytest.mark.nightly
 def test_equal_pins_give_equal_files(made, tmp_path):
     again = bill_of_materials.make(tmp_path)
     assert [path.read_bytes() for path in again] == [path.read_bytes() for path in made]
 
 
-@pytest.mark.nightly
 def test_the_image_s_bill_has_the_pins_for_kerberos_too(java, tmp_path):
     bill, _ = bill_of_materials.make(tmp_path, "requirements/run.txt", "requirements/kerberos.txt")
     assert in_bill(bill) == pinned(pins()) | pinned(pins("kerberos")) > pinned(pins())

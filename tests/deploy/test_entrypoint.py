@@ -48,6 +48,7 @@ def test_a_driver_is_spark_submit_in_this_container(java, tmp_path):
     assert "127.0.0.1 client" in started.stdout.splitlines(), started.stdout
 
 
+@pytest.mark.nightly
 def test_an_executor_is_the_backend_of_kubernetes_with_its_variables(java, tmp_path):
     port = free_port()
     started = _start(
@@ -78,6 +79,7 @@ def test_an_image_without_spark_names_the_other_one(role, tmp_path):
     assert started.stderr == "kontrast: this image has no Spark. Use the image that is built without --target light\n"
 
 
+@pytest.mark.nightly
 def test_it_runs_the_spark_that_is_pinned(java):
     started = _start("driver", "--version", SPARK_DRIVER_BIND_ADDRESS="127.0.0.1")
     assert f"version {pyspark.__version__}" in started.stdout

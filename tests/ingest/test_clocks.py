@@ -71,6 +71,7 @@ def heartbeats(watching: Watching, count: int) -> None:
     eventually(lambda: watching.count(RecordKind.HEARTBEAT) >= before + count)
 
 
+@pytest.mark.nightly
 def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClient, watch: Watch) -> None:
     kafka.ensure_path("/brokers/ids")
     kafka.create("/controller_epoch", b"1")

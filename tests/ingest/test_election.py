@@ -120,7 +120,6 @@ def effects(records: list[Record]) -> list[object]:
     return made
 
 
-@pytest.mark.faults
 def test_another_forwarder_takes_over_from_a_killed_one_and_from_a_paused_one(
     forwarders: Forwarders, kafka: KazooClient
 ) -> None:

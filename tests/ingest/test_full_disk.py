@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
@@ -23,7 +22,6 @@ from transport.journal import read_journal
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"'
 
 
-@pytest.mark.faults
 def test_records_wait_for_room_and_none_is_lost(
     in_memory: ZooKeeperInMemory, kafka: KazooClient, tmp_path: Path
 ) -> None:

@@ -17,8 +17,6 @@ from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.relay import Relay
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.faults
-
 Watch = Callable[..., Watching]
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _CHANGES = 200
@@ -58,6 +56,7 @@ def assert_nothing_is_left(relay: Relay, threads: set[threading.Thread]) -> None
     )
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("delay_seconds", "bytes_per_second", "lost"),
     [
@@ -93,6 +92,7 @@ def test_a_slow_or_lossy_link_delays_and_loses_nothing(
     assert_nothing_is_left(relay, threads)
 
 
+@pytest.mark.nightly
 def test_half_open_connections_are_noticed_and_replaced(
     in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch, relay: Relay
 ) -> None:

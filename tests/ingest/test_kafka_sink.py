@@ -85,6 +85,7 @@ def test_a_record_that_the_topic_does_not_take_is_a_sentence(changes: KafkaAddre
         sink.append([record(0), record(1, data=random.Random(1).randbytes(2000).hex())])
 
 
+@pytest.mark.nightly
 def test_a_sink_whose_broker_was_away_works_again(start_kafka_cluster: Callable[..., KafkaCluster]) -> None:
     cluster = start_kafka_cluster()
     changes = KafkaAddress(",".join(cluster.bootstrap_servers), "changes")

@@ -20,7 +20,7 @@ from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.journal import end_offset, read_journal
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.nightly
 
 _SEED = int(os.environ.get("KONTRAST_FAULTS_SEED", "20261124"))
 _CLUSTER = "past"

@@ -41,12 +41,18 @@ WATCH_MODES = {
     ZOOKEEPER_3_5: "one-shot",
     ZOOKEEPER_3_8: "persistent",
 }
+IN_GATE = (ZOOKEEPER_3_5,)
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(release, id=release.name, marks=pytest.mark.xdist_group(release.name)) for release in WATCH_MODES
+        pytest.param(
+            release,
+            id=release.name,
+            marks=[pytest.mark.xdist_group(release.name), *([] if release in IN_GATE else [pytest.mark.nightly])],
+        )
+        for release in WATCH_MODES
     ],
 )
 def release(request: pytest.FixtureRequest) -> ArtifactSet:

@@ -16,8 +16,6 @@ from tests.read_only import read_only, without_privileges
 from tests.waiting import eventually
 from transport.journal import earliest_offset, read_journal
 
-pytestmark = pytest.mark.faults
-
 
 def command(in_memory: ZooKeeperInMemory, journal: Path) -> list[str | Path]:
     return without_privileges(
@@ -26,6 +24,7 @@ def command(in_memory: ZooKeeperInMemory, journal: Path) -> list[str | Path]:
     )
 
 
+@pytest.mark.nightly
 def test_records_wait_until_the_journal_can_be_written(
     in_memory: ZooKeeperInMemory, kafka: KazooClient, tmp_path: Path
 ) -> None:

@@ -30,8 +30,6 @@ from transport.forwarding import ReadReason
 
 Watch = Callable[..., Watching]
 
-pytestmark = pytest.mark.faults
-
 
 @contextmanager
 def client(address: str) -> Iterator[KazooClient]:
@@ -123,6 +121,7 @@ def test_a_server_that_was_restored_and_then_lost_its_data(
     assert len(generations(watching)) == 3
 
 
+@pytest.mark.nightly
 def test_a_restored_ensemble_counts_on_from_a_newer_epoch(java: Path, tmp_path: Path, watch: Watch) -> None:
     with Ensemble(tmp_path / "ensemble") as ensemble:
         with client(ensemble.connect_string) as kafka:

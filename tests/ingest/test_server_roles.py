@@ -14,7 +14,7 @@ from tests.ingest.ensemble import Ensemble
 from tests.relay import Relay
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("server roles")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("server roles")]
 
 _OBSERVER = 3
 

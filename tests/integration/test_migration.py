@@ -182,6 +182,7 @@ def way_back(connect: str) -> tuple[str, int | None]:
     return rollback.verdict, rollback.epoch
 
 
+@pytest.mark.nightly
 def test_an_unsafe_way_back_elects_nobody_until_the_epoch_is_raised(shared_chroot, tmp_path):
     leaders = 20
     with migration(shared_chroot, tmp_path) as cluster, zookeeper_client(shared_chroot) as client:

@@ -19,7 +19,7 @@ from tests.integration.conftest import create
 from tests.processes import command_line_of, descendants, is_running
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 
 KONTRAST = (sys.executable, "-m", "cli")
 COMMANDS = ("watch", "stream", "serve")

@@ -19,6 +19,7 @@ def has_history() -> bool:
     return found.returncode == 0
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(not has_history(), reason=f"this clone has no history back to {OLDER}")
 def test_an_older_checkout_runs_its_own_benchmark():
     options = ["--benchmark", "core", "--rounds", "1", "--partitions", "500", "--no-takeovers"]

@@ -24,7 +24,7 @@ def test_the_core_keeps_its_properties_in_random_histories():
     assert judged > 0.7 * total, "most histories end in a healthy cluster"
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 @pytest.mark.timeout(1_200)
 def test_the_core_keeps_its_properties_in_many_random_histories():
     """The environment sets their number and the first seed, whose default is constant."""

@@ -18,11 +18,10 @@ from kazoo.client import KazooClient
 from cli.embedded.errors import EmbeddedError
 from cli.main import main
 from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeeper_client
-from tests.lanes import in_gate
 from tests.migration.trees import put, settings
 from tests.waiting import eventually
 
-pytestmark = pytest.mark.faults
+pytestmark = pytest.mark.nightly
 
 _WATCHED_SECONDS = 2.0  # four pulses of a dual write that goes on
 _FAILED = "(Encountered ZooKeeper error during event|Unhandled error in) "
@@ -131,7 +130,7 @@ def _outcome(migration: _Migration, name: str, spoil: Callable[[KazooClient], No
     return found[0]["outcome"]
 
 
-@pytest.mark.parametrize("name", in_gate("absent-broker", of=_BLOCKS))
+@pytest.mark.parametrize("name", _BLOCKS)
 def test_it_blocks(migration, name):
     spoil, said = _BLOCKS[name]
     assert _outcome(migration, name, spoil) == "blocks"
@@ -142,7 +141,7 @@ def test_it_blocks(migration, name):
     _runs(migration)
 
 
-@pytest.mark.parametrize("name", in_gate("quota-no-number", of=_KILLS))
+@pytest.mark.parametrize("name", _KILLS)
 def test_it_kills(migration, name):
     assert _outcome(migration, name, _KILLS[name]) == "kills"
     migration.controller.launch()
@@ -152,7 +151,7 @@ def test_it_kills(migration, name):
     assert migration.migration()["kraft_metadata_offset"] == -1
 
 
-@pytest.mark.parametrize("name", in_gate(of=_STICKS))
+@pytest.mark.parametrize("name", _STICKS)
 def test_it_sticks(migration, name):
     assert _outcome(migration, name, _STICKS[name]) == "sticks"
     migration.controller.start()

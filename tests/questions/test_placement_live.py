@@ -147,6 +147,7 @@ def agree(
         assert by_topic(done.stdout) == {topic: assignment}
 
 
+@pytest.mark.nightly
 def test_place_is_equal_to_what_kafka_computes(cluster):
     with closing(KafkaAdminClient(bootstrap_servers=[cluster.bootstrap_server])) as admin:
         admin.create_topics([NewTopic(name, *size) for name, size in TOPICS.items()])

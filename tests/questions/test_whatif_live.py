@@ -33,7 +33,7 @@ from questions.whatif.hypothetical_cluster import HypotheticalCluster
 from questions.whatif.rolling import rolling_order
 from tests.waiting import eventually
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("racks")]  # five brokers, started once
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("racks")]  # five brokers, started once
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c"}
 ACKS_ALL = {"min.insync.replicas": "2"}

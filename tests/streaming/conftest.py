@@ -14,7 +14,7 @@ from streaming.job import prepare
 from tests.streaming.cluster_records import Streams
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def work_off(spark: SparkSession) -> Callable[[StreamConfig], None]:
     """Return a function that runs a job, as its own process would, to the current end of its source."""
 

@@ -86,6 +86,7 @@ def test_an_older_broker_is_fetched_by_ivy_with_all_that_spark_would_leave_out(r
     assert [jar.name for jar in jars(OLDER_BROKER)] == sorted([*JARS, SCALA])
 
 
+@pytest.mark.nightly
 def test_a_damaged_or_missing_jar_is_noticed_and_fetched_again(repository):
     first, second = jars(BROKER)
     whole = first.read_bytes()
@@ -104,6 +105,7 @@ def test_a_jar_that_differs_from_the_lock_is_never_put_into_the_cache(repository
     assert not list(cache_directory().rglob("*.jar"))
 
 
+@pytest.mark.nightly
 def test_callers_at_the_same_time_fetch_once(repository):
     reported = []
     with ThreadPoolExecutor(3) as callers:
@@ -130,6 +132,7 @@ def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repositor
     assert len(recorded) == 5
 
 
+@pytest.mark.nightly
 def test_relock_rejects_a_jar_under_the_gpl_and_changes_nothing(repository, capsys):
     publish(repository, "second", "2.0", NEEDS_SCALA, licence="GPL-3.0-only")
     before = artifacts.LOCK_FILE.read_bytes()

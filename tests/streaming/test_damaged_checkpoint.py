@@ -112,9 +112,16 @@ class Saved:
         return None
 
 
-@pytest.fixture
-def saved(streams, spark, work_off):
+@pytest.fixture(scope="module")
+def once(tmp_path_factory, spark, work_off):
+    streams = Streams(tmp_path_factory.mktemp("damaged"))
     return Saved(streams, spark, work_off, life_of("east", topics=10, losses=3))
+
+
+@pytest.fixture
+def saved(once):
+    once.restore()
+    return once
 
 
 def with_checksums(path: Path) -> Path:
@@ -192,7 +199,6 @@ def test_a_directory_that_is_gone(saved):
         saved.start(f"{directory} removed", saved.streams.checkpoint, with_rebuild=True)
 
 
-@pytest.mark.faults
 def test_an_entry_of_the_offsets_that_is_missing_in_between(saved):
     offsets = saved.streams.checkpoint / "spark" / "offsets"
     numbers = sorted(int(path.name) for path in offsets.glob("[0-9]*"))

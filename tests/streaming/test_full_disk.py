@@ -60,6 +60,7 @@ def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -
         job.kill()
 
 
+@pytest.mark.nightly
 def test_a_job_that_starts_on_a_full_disk_waits_for_room(java: Path, tmp_path: Path) -> None:
     """A process that may write no byte into files fails as on a full disk. The limit can be raised while it runs."""
     streams = Streams(tmp_path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import closing
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -47,11 +48,20 @@ def _read(server, topic):
     return rows
 
 
+def _cleanup_policies(server, topics):
+    admin = KafkaAdminClient(bootstrap_servers=server)
+    described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics])
+    admin.close()
+    return {topic: settings.get("cleanup.policy", {}).get("value") for topic, settings in described["topic"].items()}
+
+
 def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker, own_name, streams, work_off):
-    _create_topics(shared_broker, own_name)
+    """The source does not exist at first. The job makes its outputs, because brokers would give them other settings."""
     life = life_of("east", topics=5)
     sink = KafkaAddress(shared_broker, f"{own_name}-out")  # a name that contains the source's name, but another topic
     config = streams.config(source=KafkaAddress(shared_broker, own_name), sink=sink)
+    work_off(config)
+    _create_topics(shared_broker, own_name)
     half = len(life.lines) // 2
     _send(shared_broker, own_name, [None, b"garbage", *life.lines[:half]])
     work_off(config)
@@ -67,6 +77,11 @@ def test_records_from_kafka_become_rows_in_kafka_across_a_restart(shared_broker,
         else:
             assert [value for _, value in rows] == expected[output]
             assert [key for key, _ in rows] == [decode_row(value).subject_key() for _, value in rows]
+    policies = _cleanup_policies(shared_broker, [f"{sink.topic}.{output}" for output in (*OUTPUTS, "job")])
+    compacted = {topic.rpartition(".")[2] for topic, policy in policies.items() if policy == "compact"}
+    assert compacted == {*STANDING_OUTPUTS, "job"}
+    with closing(KafkaConsumer(bootstrap_servers=shared_broker)) as consumer:
+        assert {len(consumer.partitions_for_topic(topic)) for topic in policies} == {1}
 
 
 @pytest.mark.nightly
@@ -88,16 +103,6 @@ def test_a_checkpoint_behind_the_topics_leaves_readers_with_the_newest_rows(
         assert newest_rows(rows) == newest_rows(expected[output])
         assert list(dict.fromkeys(rows)) == list(dict.fromkeys(expected[output]))
     assert len(_read(shared_broker, f"{own_name}.gauges")) > len(expected["gauges"]), "nothing was written again"
-
-
-def test_a_topic_that_does_not_exist_yet_is_no_error(shared_broker, own_name, streams, work_off):
-    config = streams.config(source=KafkaAddress(shared_broker, own_name))
-    work_off(config)
-    _create_topics(shared_broker, own_name)
-    life = life_of("east", topics=2)
-    _send(shared_broker, own_name, life.lines)
-    work_off(config)
-    assert streams.read_all() == life.rows()
 
 
 @pytest.mark.nightly
@@ -166,33 +171,7 @@ def test_a_rebuild_begins_at_the_newest_complete_snapshot_that_kafka_holds(share
     assert streams.read_all()["metadata"] == after["metadata"]
 
 
-def _cleanup_policies(server, topics):
-    admin = KafkaAdminClient(bootstrap_servers=server)
-    described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics])
-    admin.close()
-    return {topic: settings.get("cleanup.policy", {}).get("value") for topic, settings in described["topic"].items()}
-
-
-def test_the_topics_that_brokers_do_not_make_by_themselves_are_made(shared_broker, own_name, streams, work_off, caplog):
-    caplog.set_level("INFO")
-    life = life_of("east", topics=3)
-    streams.append(life.lines)
-    work_off(streams.config(sink=KafkaAddress(shared_broker, own_name)))
-    expected = life.rows()
-    assert {
-        output: [value for _, value in _read(shared_broker, f"{own_name}.{output}")] for output in OUTPUTS
-    } == expected
-    written = (*OUTPUTS, "job")
-    policies = _cleanup_policies(shared_broker, [f"{own_name}.{output}" for output in written])
-    assert {topic.rpartition(".")[2] for topic, policy in policies.items() if policy == "compact"} == {
-        *STANDING_OUTPUTS,
-        "job",
-    }
-    consumer = KafkaConsumer(bootstrap_servers=shared_broker)
-    assert {len(consumer.partitions_for_topic(topic)) for topic in policies} == {1}
-    consumer.close()
-
-
+@pytest.mark.nightly
 def test_topics_that_may_not_be_made_are_named_all_at_once_with_the_command(start_kafka_cluster, streams, work_off):
     # With more replicas than brokers, the brokers refuse every topic.
     (server,) = start_kafka_cluster(properties={"default.replication.factor": "3"}).bootstrap_servers
@@ -237,6 +216,7 @@ def test_a_stream_that_keeps_each_clusters_newest_record_alone_is_refused(shared
         work_off(streams.config(source=KafkaAddress(shared_broker, own_name)))
 
 
+@pytest.mark.nightly
 def test_a_topic_that_grows_without_bound_is_named_and_written(shared_broker, own_name, streams, work_off, caplog):
     caplog.set_level("WARNING")
     settings = {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"}  # keeps every record
@@ -279,6 +259,7 @@ def _cluster_id(server):
     return cluster_id
 
 
+@pytest.mark.nightly
 def test_clusters_with_the_same_brokers_are_distinguished_by_their_ids(shared_broker, own_name, streams, work_off):
     life = life_of("east", topics=2)
     life.send(RecordKind.NODE, "/cluster/id", {"version": "1", "id": "another-cluster"})

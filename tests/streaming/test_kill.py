@@ -98,6 +98,7 @@ def _lines_of_errors(process: subprocess.Popen[bytes]) -> list[str]:
     return [line for line in errors.decode().splitlines() if " INFO " not in line]
 
 
+@pytest.mark.nightly
 def test_a_java_process_that_is_killed_is_one_sentence_and_nothing_else(streams):
     with _at_work(streams) as (process, others):
         os.kill(others[0], signal.SIGKILL)
@@ -122,7 +123,6 @@ def test_a_second_sigterm_ends_processes_that_do_not_react(streams):
     assert holders_of(streams.checkpoint) == []
 
 
-@pytest.mark.faults
 @pytest.mark.nightly
 def test_one_sigterm_ends_processes_that_do_not_react_after_30_seconds(streams):
     with _at_work(streams) as (process, others):

@@ -76,7 +76,7 @@ def outlive(tmp_path: Path, spark: SparkSession, work_off, points: int) -> None:
 
 
 def test_a_power_cut_loses_nothing_and_nobody_has_to_do_anything(tmp_path, spark, work_off):
-    outlive(tmp_path, spark, work_off, points=5)
+    outlive(tmp_path, spark, work_off, points=3)
 
 
 @pytest.mark.nightly
@@ -122,6 +122,7 @@ def test_a_checkpoint_behind_the_outputs_drops_no_rows(streams, spark, work_off,
     assert_readers_end_right(streams, life)
 
 
+@pytest.mark.nightly
 def test_outputs_behind_the_checkpoint_are_refused_with_the_way_out(streams, work_off, tmp_path):
     life = life_of("east", topics=4, losses=2)
     half = len(life.lines) // 2

@@ -14,7 +14,7 @@ from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
 from transport.journal import end_offset
 
-pytestmark = [pytest.mark.faults, pytest.mark.xdist_group("pipelines")]
+pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 
 Start = Callable[..., ChildProcess]
 
@@ -55,7 +55,6 @@ def test_outputs_that_are_read_only_from_the_beginning_are_one_sentence(start: S
     assert list(streams.outputs.iterdir()) == []
 
 
-@pytest.mark.nightly
 def test_directories_that_become_read_only_end_the_job_and_lose_no_row(start: Start, streams: Streams) -> None:
     life = life_of("east", topics=10, losses=6)
     # All rows are kept, and half of the bytes fill a segment. So the second third needs a new segment.

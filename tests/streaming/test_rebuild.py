@@ -16,73 +16,63 @@ from streaming.errors import StreamError
 from streaming.job import check_settings
 from streaming.sources.newest_complete_reads import Place, find_complete
 from streaming.watchdog import Watchdog
-from tests.streaming.cluster_records import Streams, life_of
+from tests.streaming.cluster_records import life_of
 
 
-def _lives(streams: Streams):
+def _lives():
     """Return a life with two complete reads, the second by the forwarder's next generation."""
     life = life_of("east", topics=4)
     again = life_of("east", topics=3, losses=1).in_generation(2)
     return life, again
 
 
-def test_it_begins_at_the_newest_complete_snapshot_and_what_was_said_before_is_void(streams, work_off):
-    life, again = _lives(streams)
-    streams.append([*life.lines, *again.lines])
+def test_it_begins_at_the_newest_complete_snapshot_and_goes_on_as_any_checkpoint_does(
+    streams, work_off, caplog, monkeypatch
+):
+    """What was published before is void. A state of an older Kontrast is rebuilt without being asked."""
+    life, again = _lives()
+    streams.append([*life.lines, *again.lines[:-10]])
     work_off(streams.config())
     before = streams.read_all()
+    (streams.checkpoint / "spark-9").mkdir()  # left by an interrupted rebuild
     work_off(streams.config(chunk_count=32), rebuild=True)
-    after = streams.read_all()
+    assert [path.name for path in streams.checkpoint.glob("spark*")] == ["spark-1"]
+    with Checkpoint(streams.checkpoint) as checkpoint:
+        assert (checkpoint.spark_directory.name, checkpoint.settings()["rebuilds"]) == ("spark-1", 1)
+    streams.append(again.lines[-10:])
+    work_off(streams.config(chunk_count=32))
     expected = again.rows(chunk_count=32)
-    for output, rows in after.items():
-        assert rows == before[output] + expected[output]
+    after = streams.read_all()
+    assert after == {output: before[output] + rows for output, rows in expected.items()}
     for output in STANDING_OUTPUTS:
         assert decode_row(after[output][len(before[output])]).subject_key() == "east/beginning"
-    assert sorted(path.name for path in streams.checkpoint.glob("spark*")) == ["spark-1"]
 
-
-def test_a_newer_kontrast_that_cannot_read_the_state_begins_again_by_itself(streams, work_off, caplog, monkeypatch):
-    life, again = _lives(streams)
-    streams.append([*life.lines, *again.lines])
-    work_off(streams.config())
-    before = streams.read_all()
     settings = streams.checkpoint / "kontrast.json"
     settings.write_text(json.dumps({**json.loads(settings.read_text()), STATE_FORMAT: STATE_VERSION - 1}))
     again_at_the_newest = "an older Kontrast. The job begins again at the newest complete read in the source"
-    assert again_at_the_newest in check_settings(streams.config())
-    with pytest.raises(StreamError, match="was started with chunk count 64, not 32"):
-        work_off(streams.config(chunk_count=32))
+    assert again_at_the_newest in check_settings(streams.config(chunk_count=32))
+    with pytest.raises(StreamError, match="was started with chunk count 32, not 64"):
+        work_off(streams.config())
     watched: list[Path] = []
     monkeypatch.setattr("streaming.job.Watchdog", lambda *of: watched.append(of[1]) or Watchdog(*of))
-    work_off(streams.config())
-    assert caplog.text.count(again_at_the_newest) == 1
-    assert watched == [streams.checkpoint / "spark-1"]
-    assert streams.read_all() == {output: before[output] + rows for output, rows in again.rows().items()}
-    work_off(streams.config())
-    assert caplog.text.count(again_at_the_newest) == 1
-
-
-def test_a_grown_fleet_gets_more_tasks_by_itself(streams, work_off, caplog):
-    life, other = life_of("east", topics=1), life_of("west", topics=1)
-    streams.append(life.lines)
-    work_off(streams.config(master="local[2]", clusters={"east": BrokersConfig()}))
-    streams.append(other.lines)
-    for _ in range(2):
-        work_off(streams.config(master="local[2]", clusters={"east": BrokersConfig(), "west": BrokersConfig()}))
-    assert caplog.text.count("was started with 1 shuffle partitions, not 2. The job begins again") == 1
-    assert json.loads((streams.checkpoint / "kontrast.json").read_text())["shuffle partitions"] == 2
+    for _ in range(2):  # the second time from the new state
+        work_off(streams.config(chunk_count=32))
+        assert caplog.text.count(again_at_the_newest) == 1
+        assert streams.read_all() == {output: after[output] + rows for output, rows in expected.items()}
+    assert watched == [streams.checkpoint / "spark-2"] * 2
 
 
 def test_more_shuffle_partitions_for_a_grown_fleet_begin_again_by_themselves(streams, work_off, caplog):
-    life, again = _lives(streams)
+    life, again = _lives()
     other = life_of("west", topics=2, losses=1)
     streams.append([*life.lines, *again.lines, *other.lines])
-    work_off(streams.config())
+    work_off(streams.config(clusters={"east": BrokersConfig()}))
     before = streams.read_all()
-    work_off(streams.config(shuffle_partitions=3))
+    work_off(streams.config(clusters={"east": BrokersConfig(), "west": BrokersConfig()}))
     assert (
-        "was started with 1 shuffle partitions, not 3. The job begins again at the newest complete read" in caplog.text
+        "was started with 1 shuffle partitions, not 2. The job begins again at the newest complete read" in caplog.text
     )
+    assert json.loads((streams.checkpoint / "kontrast.json").read_text())["shuffle partitions"] == 2
     expected = {"east": again.rows(), "west": other.rows()}
     for output, rows in streams.read_all().items():
         repeated = rows[len(before[output]) :]
@@ -91,29 +81,10 @@ def test_more_shuffle_partitions_for_a_grown_fleet_begin_again_by_themselves(str
         assert len(repeated) == sum(len(wanted[output]) for wanted in expected.values())
 
 
-def test_it_goes_on_from_there_as_any_checkpoint_does(streams, work_off):
-    life, again = _lives(streams)
-    streams.append([*life.lines, *again.lines[:-10]])
-    work_off(streams.config())
-    work_off(streams.config(), rebuild=True)
-    before = streams.read_all()
-    streams.append(again.lines[-10:])
-    work_off(streams.config())
-    expected = again.rows()
-    for output, rows in streams.read_all().items():
-        assert (
-            rows[len(before[output]) :] == expected[output][len(expected[output]) - len(rows) + len(before[output]) :]
-        )
-        assert rows[-1:] == expected[output][-1:]
-
-
-def test_a_snapshot_that_has_not_ended_is_not_begun_with(streams, work_off):
-    life, again = _lives(streams)
-    streams.append([*life.lines, *again.lines[:8]])
-    work_off(streams.config())
-    before = streams.read_all()
-    work_off(streams.config(), rebuild=True)
-    assert streams.read_all() == {output: rows + rows for output, rows in before.items()}
+def test_a_snapshot_that_has_not_ended_is_not_begun_with():
+    life, again = _lives()
+    placed = [(Place(0, offset), line) for offset, line in enumerate([*life.lines, *again.lines[:8]])]
+    assert find_complete(placed) == {"east": Place(0, 0)}
 
 
 def test_without_a_complete_snapshot_it_begins_with_what_there_is(streams, work_off, caplog):
@@ -134,15 +105,3 @@ def test_what_is_before_a_forgotten_clusters_end_is_not_gone_back_to():
     third = life.in_generation(3)
     placed += [(Place(0, len(lines) + offset), line) for offset, line in enumerate(third.lines)]
     assert find_complete(placed) == {"east": Place(0, len(lines))}
-
-
-def test_what_an_interrupted_rebuild_left_is_removed_by_the_next_one(streams, work_off):
-    life, _ = _lives(streams)
-    streams.append(life.lines)
-    work_off(streams.config())
-    (streams.checkpoint / "spark-9").mkdir()
-    work_off(streams.config(), rebuild=True)
-    assert [path.name for path in streams.checkpoint.glob("spark*")] == ["spark-1"]
-    assert json.loads((streams.checkpoint / "kontrast.json").read_text())["rebuilds"] == 1
-    with Checkpoint(streams.checkpoint) as checkpoint:
-        assert checkpoint.spark_directory.name == "spark-1"

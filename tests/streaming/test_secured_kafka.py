@@ -165,6 +165,7 @@ def test_every_row_is_needed(broker, own_name, streams, spark, row):
         play(broker, *ends, streams, spark)
 
 
+@pytest.mark.nightly
 def test_a_user_without_rights_or_with_a_wrong_password_gets_a_sentence(broker, own_name, streams, work_off, tmp_path):
     stream, outputs = addresses(broker, own_name)
     with pytest.raises(IngestError, match="refuses to create them .*Authorization failed"):

@@ -142,7 +142,6 @@ def test_a_kafka_that_is_away_stalls_nothing(streams, java):
     assert java.poll() is None
 
 
-@pytest.mark.faults
 @pytest.mark.nightly
 def test_a_job_whose_workers_are_stopped_ends_with_its_sentence_and_exit_code(streams):
     process, others = _started(streams)
@@ -160,7 +159,7 @@ def test_a_job_whose_workers_are_stopped_ends_with_its_sentence_and_exit_code(st
         process.wait()
 
 
-@pytest.mark.faults
+@pytest.mark.nightly
 def test_a_job_without_a_free_file_ends(streams):
     process, others = _started(streams)
     try:
