@@ -26,9 +26,7 @@ def _lives():
     return life, again
 
 
-def test_it_begins_at_the_newest_complete_snapshot_and_goes_on_as_any_checkpoint_does(
-    streams, work_off, caplog, monkeypatch
-):
+def test_it_begins_at_the_newest_complete_snapshot_and_goes_on(streams, work_off, caplog, monkeypatch):
     """What was published before is void. A state of an older Kontrast is rebuilt without being asked."""
     life, again = _lives()
     streams.append([*life.lines, *again.lines[:-10]])
