@@ -224,16 +224,7 @@ def _session(tx: Transaction, record: Record) -> None:
         header.maintenance = status.maintenance
         ensemble.note(tx.state, status.ensemble)
     ensemble.note_rollback(tx.state, status.lost_zxid)
-    if header.feed.catches_up:
-        _end_gap(tx)
-
-
-def _end_gap(tx: Transaction) -> None:
-    """End a gap, after its differences. The controller counts as having acted in it."""
-    header = tx.header
-    header.feed.catches_up, header.feed.caught_up_ms = False, header.time_ms
-    if header.acting:
-        partition_reassignment.judge_unseen(tx)
+    complete_read.end_gap(tx)
 
 
 def _snapshot_begin(tx: Transaction, record: Record) -> None:
@@ -242,10 +233,6 @@ def _snapshot_begin(tx: Transaction, record: Record) -> None:
     if status.session == REPLAYED:
         _session(tx, record)  # before the first row, so that no past row passes for a present one
     complete_read.begin(tx)
-
-
-def _snapshot_end(tx: Transaction, _: Record) -> None:
-    complete_read.end(tx)
 
 
 def _controller_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
@@ -364,7 +351,7 @@ def _settings_written(tx: Transaction, where: ZnodePath, record: Record) -> None
 _HANDLERS: Final[Mapping[RecordKind, Callable[[Transaction, Record], None]]] = {
     RecordKind.SNAPSHOT_BEGIN: _snapshot_begin,
     RecordKind.NODE: _node,
-    RecordKind.SNAPSHOT_END: _snapshot_end,
+    RecordKind.SNAPSHOT_END: lambda tx, _: complete_read.end(tx),
     RecordKind.CREATED: _created,
     RecordKind.DELETED: _deleted,
     RecordKind.HEARTBEAT: _heartbeat,

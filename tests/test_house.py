@@ -12,6 +12,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from itertools import permutations
 from pathlib import Path
 
 import grimp
@@ -186,3 +187,30 @@ def test_the_names_of_tests_fit_on_a_line():
         if function.name.startswith("test_") and len(function.name) > LENGTH_OF_A_TEST_NAME
     }
     assert long == set()
+
+
+def whole_numbers_of_enums() -> set[str]:
+    """Return the fields of structs that hold an enum's value as a number, which is no member once it is restored."""
+    found = set()
+    for file in (ROOT / "controller").rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            is_field = isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+            if is_field and ast.unparse(node.annotation) in ("int", "int | None"):
+                found.add(node.target.id)
+    return found
+
+
+def test_no_number_is_compared_by_identity_with_an_enums_member():
+    numbers = whole_numbers_of_enums()
+    assert "to_state" in numbers
+    wrong = {
+        f"{name(file)}:{node.lineno}"
+        for file in PRODUCT
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Compare) and any(isinstance(each, ast.Is | ast.IsNot) for each in node.ops)
+        for side, member in permutations((node.left, *node.comparators), 2)
+        if isinstance(side, ast.Attribute)
+        and side.attr in numbers
+        and re.fullmatch(r"(\w+\.)*[A-Z_]+", ast.unparse(member))
+    }
+    assert wrong == set()

@@ -217,6 +217,7 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
     """Return the condition of brokers that are away, as info if they host no replica."""
     excuse, cost = excuse_of(maintained(broker, header) for broker in brokers), loss.cost
     replicas = sum(loss.missing[broker] for broker in brokers)
+    names_first = loss.incident.broker in brokers  # the incident keeps its name when its first broker is back
     if not replicas:
         cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have {Departure.SHUT_DOWN.value}"
     elif not cost:
@@ -224,6 +225,7 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
     return Condition(
         kind=kind,
         subject=loss.incident.name,
+        about="" if names_first else listed(brokers),
         group=loss.incident.name,
         cause=f"{how}: {cost}" + (f" ({excuse})" if excuse else ""),
         ending=f"the {plural(len(brokers), 'broker is', 'brokers are')} registered again, "
@@ -236,7 +238,7 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
         evidence=whereabouts(brokers[:EXAMPLES_NAMED], header),
         partitions=replicas,
         examples=loss.examples,
-        broker=loss.incident.broker,
+        broker=loss.incident.broker if names_first else brokers[0],
         brokers=tuple(brokers),
     )
 

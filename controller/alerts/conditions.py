@@ -34,6 +34,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: AlertKind
     subject: str = THE_CLUSTER
+    about: str = ""  # what the alert's row names, else the subject
     group: str = ""
     cause: str
     ending: str  # the sentence of its resolution

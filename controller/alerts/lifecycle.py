@@ -266,7 +266,7 @@ def _opened(
     severity = Severity.INFO if _is_held_back(condition, header) else condition.severity or condition.kind.severity
     return OpenAlert(
         kind=condition.kind.name,
-        subject=condition.subject,
+        subject=condition.about or condition.subject,
         group=condition.group,
         severity=severity,
         since_ms=min(since_ms, before.since_ms) if before else since_ms,

@@ -80,7 +80,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         tx.state.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
     elif tx.state.record.resync and not written.is_being_reassigned:
         partition_reassignment.adopt_shown(tx, tp, partition, written)
-    elif partition.reassigning and written == ReplicaAssignment(partition.assignment.target):
+    elif _is_completed(tx.state, partition, written):
         # The reassignment is complete, but the ISR that let the controller complete it was not read.
         with tx.events.inferring(COMPLETED_UNREAD):
             tx.events.begin(EventKind.ALTER_PARTITION_RECEIVED, f"the new replicas of partition {tp} are in sync")
@@ -95,6 +95,11 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         edit = f"from {in_order(partition.replicas)} to {in_order(written.replicas)}"
         cause = f"the assignment of {tp} was edited by hand {edit}: it has no effect until the next failover"
         occurrences.note(tx.state, kinds.ASSIGNMENT_EDITED, cause, about=str(tp))
+
+
+def _is_completed(state: MutableState, partition: Partition, written: ReplicaAssignment) -> bool:
+    is_target = partition.reassigning and written == ReplicaAssignment(partition.assignment.target)
+    return is_target and fenced_controller.acts(state)
 
 
 def _was_reassigned(

@@ -134,13 +134,15 @@ class Conclusion:
         if self._state.judges_all:
             self._judge_all()
         for tp, before in self._state.touched.items():
-            self._conclude(tp, before)
+            self._judge_and_count(tp, before)
         for name, topic in self._state.touched_topics.items():
             self._gauge_index.recount_topic(topic, self._state.topics.get(name))
-        if self._rows.shown.partitions and (self._state.touched_topics or self._resized):
-            self._publish_topics()
         if follows:
             self._take_counts()
+        for tp, before in self._state.touched.items():  # with complete counts, on which sentences depend
+            self._publish(tp, before)
+        if self._rows.shown.partitions and (self._state.touched_topics or self._resized):
+            self._publish_topics()
         self._state.follow_by_index(self._state.topics)
         return issue_index.wants_judging
 
@@ -184,29 +186,43 @@ class Conclusion:
             return BrokerReplicaIndex(topics) if self._rows.shown.partitions else None
         return self._state.follow_by_index(topics)
 
-    def _conclude(self, tp: TopicPartition, was: InTopic) -> None:
-        """Publish and count a touched partition as it is now."""
-        now, (then, before) = self._state.topics.get(tp.topic), was
+    def _judge_and_count(self, tp: TopicPartition, was: InTopic) -> None:
+        """Judge and count a touched partition as it is now."""
+        header, now, (then, before) = self._header, self._state.topics.get(tp.topic), was
         partition = now.partitions.get(tp.partition) if now else None
         if now is not None and partition is not None:
-            if partition.queue and self._events.fresh:
-                self._publish_expected(tp, partition)
-            partition = self._publish_partition(tp, was, partition, now)
-        else:
-            assert before is not None, f"{tp} was touched, and was never there"
-            if self._rows.shown.partitions:
-                self._publish_gone(tp, before)
-        if self._header.migration.seen and not self._rows.shown.unchanged:
-            epochs = self._header.migration.partitions_by_epoch
-            self._header.migration.partitions_by_epoch = recounted(epochs, before, partition)
-        if self._header.phase is FOLLOWING and not self._rows.shown.unchanged:
+            predicted = partition.value(header.controller_epoch)
+            shown = judged(partition, now, header, self._state.rules, predicted, header.time_ms)
+            if shown is not partition:
+                self._state.topics.own(tp.topic).partitions[tp.partition] = partition = shown
+        if header.migration.seen and not self._rows.shown.unchanged:
+            epochs = header.migration.partitions_by_epoch
+            header.migration.partitions_by_epoch = recounted(epochs, before, partition)
+        if header.phase is FOLLOWING and not self._rows.shown.unchanged:
             differs = partition != before
             if differs or not (then and now and _count_alike(then, now)):
                 self._gauge_index.recount(was, (now, partition))
-                self._issue_index.recount(tp, was, (now, partition), self._header.time_ms)
+                self._issue_index.recount(tp, was, (now, partition), header.time_ms)
             self._state.note_in_index(tp, before, partition, differs=differs)
             if before and partition and len(before.replicas) != len(partition.replicas):
                 self._resized.add(tp.topic)
+
+    def _publish(self, tp: TopicPartition, was: InTopic) -> None:
+        """Publish what a touched partition's row shows otherwise now, and its expected changes."""
+        now = self._state.topics.get(tp.topic)
+        partition = now.partitions.get(tp.partition) if now else None
+        if now is None or partition is None:
+            assert was[1] is not None, f"{tp} was touched, and was never there"
+            if self._rows.shown.partitions:
+                self._publish_gone(tp, was[1])
+            return
+        if partition.queue and self._events.fresh:
+            self._publish_expected(tp, partition)
+        if self._rows.shown.partitions and (self._rows.shown.unchanged or _shown_otherwise(was, partition, now)):
+            predicted = partition.value(self._header.controller_epoch)
+            problem, due = partition.problem, predicted if partition.write_due else None
+            reason = reason_for(problem, partition, now, self._header, predicted) if problem else None
+            self._rows.effects.append(partition_row(tp, partition, now, due, reason, self._rows.stamp()))
 
     def _publish_expected(self, tp: TopicPartition, partition: Partition) -> None:
         value = partition.zk_state
@@ -223,19 +239,6 @@ class Conclusion:
     def _publish_gone(self, tp: TopicPartition, before: Partition) -> None:
         gone = Partition(before.replicas, zk_state=before.zk_state)
         self._rows.effects.append(partition_row(tp, gone, None, None, None, self._rows.stamp()))
-
-    def _publish_partition(self, tp: TopicPartition, was: InTopic, partition: Partition, topic: Topic) -> Partition:
-        predicted = partition.value(self._header.controller_epoch)
-        now = judged(partition, topic, self._header, self._state.rules, predicted, self._header.time_ms)
-        if now is not partition:
-            self._state.topics.own(tp.topic).partitions[tp.partition] = now
-        if not self._rows.shown.partitions:
-            return now
-        if self._rows.shown.unchanged or _shown_otherwise(was, now, topic):
-            reason = reason_for(now.problem, now, topic, self._header, predicted) if now.problem else None
-            due = predicted if now.write_due else None
-            self._rows.effects.append(partition_row(tp, now, topic, due, reason, self._rows.stamp()))
-        return now
 
 
 def _shown_otherwise(was: InTopic, now: Partition, topic: Topic) -> bool:

@@ -2,6 +2,11 @@
 
 Conclusions wait for the end, because the order of a read is not the order of the controller's writes. After the read
 the state is that of a controller that has just loaded its context.
+
+A forwarder that has published everything before reads it again after a gap, and publishes the differences
+(`Record.resync`). They are a history in ZooKeeper's order, which the handlers receive like a watched one. A gap hides
+merged writes, brokers that left and returned, and controllers that came and went. So a merged write is taken as it is,
+and the controller counts as having acted in the gap.
 """
 
 from __future__ import annotations
@@ -83,6 +88,16 @@ def end(tx: Transaction) -> None:
     publish_controller(tx)
     for broker in sorted({*header.brokers, *header.departures.last}):
         publish_broker(tx, broker)
+
+
+def end_gap(tx: Transaction) -> None:
+    """End a gap whose differences have all come."""
+    feed = tx.header.feed
+    if not feed.catches_up:
+        return
+    feed.catches_up, feed.caught_up_ms = False, tx.header.time_ms
+    if tx.header.acting:
+        partition_reassignment.judge_unseen(tx)
 
 
 def deletion_listed(tx: Transaction, name: str) -> None:

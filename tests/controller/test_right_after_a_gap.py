@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import msgspec
 import pytest
 
 from controller.contract.forwarder_status import ForwarderStatus
-from controller.contract.records import RecordKind
+from controller.contract.records import Record, RecordKind, decode_record
+from controller.contract.row import Row
+from controller.model.context import Context
+from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
+from controller.rules.assignment import ReplicaAssignment
+from controller.rules.releases import profile_of
+from controller.step import step, steps
 from tests.controller.znode_history import (
     LOG_DIR_EVENT,
     ZnodeHistory,
@@ -206,3 +215,80 @@ def test_a_reassignment_that_began_and_ended_in_a_gap_is_what_zookeeper_shows(re
     session(history, "connected")
     assert history.row("b", 1).replicas == (3,)
     assert_well(history)
+
+
+def test_an_alert_names_a_broker_that_is_away():
+    topics = {"t": {0: ([4, 1], 4, 0, [4, 1])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
+    history = ZnodeHistory(release=(1, 1)).start(1, 2, 3, 4, controller=3, topics=topics)
+    history.broker_leaves(4)
+    history.broker_leaves(1)
+    history.heartbeat(10_000)
+    assert history.open_alerts()["BrokerCrashed/broker 4"].subject == "broker 4"
+    history.broker(4)
+    history.heartbeat(60_000)
+    crashed = history.open_alerts()["BrokerCrashed/broker 4"]
+    assert (crashed.subject, crashed.broker, crashed.group) == ("broker 1", 1, "broker 4")
+    assert crashed.cause.startswith("broker 1 crashed")
+
+
+# --- histories of random tests, as text
+
+HISTORIES = {path.stem: path for path in (Path(__file__).parent / "histories").glob("*.jsonl")}
+
+
+def records_of(name: str) -> list[Record]:
+    return [decode_record(line) for line in HISTORIES[name].read_text().splitlines()]
+
+
+def new_context_of(release: tuple[int, int] | None) -> Context:
+    return new_context("c", profile=None if release is None else profile_of(release), chunk_count=8)
+
+
+def rows_of_steps(context: Context, records: list[Record], *, restarts: bool = False) -> list[Row]:
+    rows: list[Row] = []
+    stored: dict[int, bytes] = {}
+    for record in records:
+        outcome = step(context, record)
+        rows += outcome.effects
+        stored |= changed_chunks(context, outcome.context)
+        context = outcome.context
+        if restarts:
+            context = restore_context("c", encode_header(context), stored.get)
+    return rows
+
+
+@pytest.mark.parametrize("release", [None, (1, 0), (2, 3), (2, 8)])
+@pytest.mark.parametrize("name", sorted(HISTORIES))
+def test_rows_depend_on_neither_batches_nor_restarts(name, release):
+    records = records_of(name)
+    rows = rows_of_steps(new_context_of(release), records)
+    assert list(steps(new_context_of(release), records).effects) == rows
+    assert rows_of_steps(new_context_of(release), records, restarts=True) == rows
+
+
+@pytest.mark.parametrize("release", [None, (1, 0), (2, 3), (2, 7), (3, 9)])
+@pytest.mark.parametrize("name", ["reassigned-in-a-gap", "reassigned-across-a-gap"])
+def test_assignments_are_the_newest_znodes_after_a_gap(name, release):
+    records = records_of(name)
+    context = new_context_of(release)
+    for record in records:
+        context = step(context, record).context
+    newest = {record.path: json.loads(record.data) for record in records if record.path.startswith("/brokers/topics/")}
+    for topic in ("b", "c"):
+        for number, replicas in newest.get(f"/brokers/topics/{topic}", {"partitions": {}})["partitions"].items():
+            partition = context.topics.get(topic).partitions[int(number)]
+            assert partition.assignment == ReplicaAssignment(tuple(replicas))
+    end = records[-1]
+    for number in range(1, 60):
+        at_ms = end.observed_ms + 1_000 * number
+        beat = {"seq": end.seq + number, "observed_ms": at_ms, "steady_ms": end.steady_ms + 1_000 * number}
+        status = msgspec.json.encode(ForwarderStatus("connected", "persistent")).decode()
+        fields = {"kind": RecordKind.HEARTBEAT, "zxid": end.zxid, "data": status, **beat}
+        context = step(context, Record(cluster="c", generation=end.generation, **fields)).context
+    due = [
+        (name, number)
+        for name, topic in context.topics
+        for number, partition in topic.partitions.items()
+        if partition.write_due
+    ]
+    assert due == []
