@@ -76,17 +76,12 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class PlainAnswer(msgspec.Struct, frozen=True):
-    """Answer of a plain question. JSON lines have one for each of its `rows`."""
+    """Answer of a plain question."""
 
     @property
     def is_good(self) -> bool:
         """Return whether the exit code is 0, and 1 otherwise."""
         return True
-
-    @property
-    def rows(self) -> tuple[msgspec.Struct, ...]:
-        """Return the objects of JSON lines, YAML and CSV."""
-        return (self,)
 
     @property
     def gap(self) -> str:

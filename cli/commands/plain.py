@@ -42,10 +42,10 @@ def plain_command(name: str) -> click.Command:
     @click.command(name, help=inspect.getdoc(question), epilog=epilog, cls=GroupedCommand)
     @source_options
     @question_options(question)
-    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per row and line.")
+    @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     def command(*, as_json: bool, **flags: Any) -> int:  # noqa: ANN401 (click's own)
         def show(answer: PlainAnswer, _: Picture) -> ExitCode:
-            print_answer(answer.rows, answer.said(), as_json=as_json)
+            print_answer([answer], answer.said(), as_json=as_json)
             if answer.gap:
                 standard_error.warn(answer.gap)
             return ExitCode.OK if answer.is_good else ExitCode.FAILED

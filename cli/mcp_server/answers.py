@@ -1,4 +1,4 @@
-"""Pass questions to the worker, one at a time, while a few others wait."""
+"""Pass questions to the worker, one at a time, while others wait."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from streaming.processes import die_with
 MOST_BYTES: Final = 4 * 1024**2  # more than an assistant can read
 _MOST_ARGUMENT_BYTES: Final = 64 * 1024
 TIMEOUT_SECONDS: Final = 120.0  # 200,000 partitions take some ten seconds
-MOST_WAITING: Final = 4  # the last question waits for four others, each of 10 to 20 s with 200,000 partitions
 _TOLD: Final = JsonDecoder(Told)
 
 
@@ -45,9 +44,6 @@ class Answers:
             raise NoAnswerError(str(error)) from error
         if len(line) > _MOST_ARGUMENT_BYTES:
             raise NoAnswerError(f"the arguments have {len(line)} bytes, more than {_MOST_ARGUMENT_BYTES}")
-        waiting = self._free.statistics().tasks_waiting
-        if waiting >= MOST_WAITING:
-            raise NoAnswerError(f"a question runs and {waiting} wait, so ask again in a minute")
         async with self._free:
             told = await self._answer(line)
         if told.content is None:

@@ -115,13 +115,11 @@ class BoundedProtocol(H11Protocol):
     def __init__(  # the rest is uvicorn's own
         self,
         figures: HttpFigures,
-        answer_seconds: float | None,
         *arguments: Any,  # noqa: ANN401
         **options: Any,  # noqa: ANN401
     ) -> None:
         super().__init__(*arguments, **options)
         self._figures = figures
-        self._answer_seconds = answer_seconds
 
     def connection_made(self, transport: Any) -> None:  # noqa: ANN401
         """Begin to check the connection at intervals."""
@@ -146,7 +144,7 @@ class BoundedProtocol(H11Protocol):
         if now is not earlier:
             for_seconds = 0.0
         awaits_a_request = not is_untaken and (now is None or now.response_complete)
-        if for_seconds >= (REQUEST_SECONDS if awaits_a_request else self._answer_seconds or ANSWER_SECONDS):
+        if for_seconds >= (REQUEST_SECONDS if awaits_a_request else ANSWER_SECONDS):
             self._figures.dropped[Drop.TIMEOUT] += 1
             self.transport.abort()
             return

@@ -33,21 +33,9 @@ _HEADERS = (
 
 
 class HttpServer:
-    """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once.
+    """uvicorn in a thread, so that the caller handles signals. Raise ServeError at once."""
 
-    With `lifespan` the application starts and ends with the server. An answer must be computed and taken within
-    `answer_seconds`, by default `ANSWER_SECONDS`.
-    """
-
-    def __init__(
-        self,
-        app: Starlette,
-        listening: Listening,
-        figures: HttpFigures,
-        *,
-        lifespan: bool = False,
-        answer_seconds: float | None = None,
-    ) -> None:
+    def __init__(self, app: Starlette, listening: Listening, figures: HttpFigures) -> None:
         self._certificate = None if listening.tls_certificate_file is None else Certificate(listening)
         self._login = None if listening.username is None else BasicAuthentication(app, listening, figures)
         self._socket = _listening_socket(listening, figures)
@@ -56,12 +44,12 @@ class HttpServer:
         self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
         config = uvicorn.Config(
             KnownHosts(self._login or app, listening),
-            http=partial(BoundedProtocol, figures, answer_seconds),  # type: ignore[arg-type]  # a factory
+            http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # a factory
             ws="none",
             backlog=_BACKLOG,
             log_config=None,
             access_log=False,
-            lifespan="on" if lifespan else "off",
+            lifespan="off",
             server_header=False,
             headers=list(_HEADERS),
             timeout_graceful_shutdown=_GRACEFUL_SECONDS,

@@ -54,11 +54,6 @@ class LintFindings(PlainAnswer, frozen=True):
         return all(finding.severity is Severity.INFO for finding in self.found)
 
     @property
-    def rows(self) -> tuple[LintFinding, ...]:
-        """Return the findings."""
-        return self.findings
-
-    @property
     def gap(self) -> str:
         """Return the checks whose znodes the source lacks."""
         names = ", ".join(finding.check for finding in self.findings if finding.count is None)

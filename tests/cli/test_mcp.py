@@ -1,4 +1,4 @@
-"""`kontrast mcp` in front of the protocol package's own client, over standard input and over HTTP."""
+"""`kontrast mcp` in front of the protocol package's own client."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from threading import Thread
 
 import anyio
-import httpx
-import httpx2
 import msgspec
 import pytest
+from click.testing import CliRunner
 from mcp import MCPError
 from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
-from mcp.client.streamable_http import streamable_http_client
 
+from cli.main import main
 from cli.mcp_server import answers
 from cli.mcp_server.answers import Answers, NoAnswerError
 from cli.mcp_server.tools import TOOLS, Asked
@@ -34,6 +32,14 @@ ARGUMENTS: dict[str, dict[str, object]] = {
     "whatif": {"steps": [{"lose_brokers": [2]}, {"restore": [2]}], "controlled": True},
     "restartable": {"broker": 2, "accept_topics": ["*"]},
 }
+COMMANDS = {
+    "explain": ["explain", "broker", "1"],
+    "timeline": ["timeline", "--controller", "--since", "0x1"],
+    "whatif": ["whatif", "--lose-broker", "2", "--restore", "2", "--controlled"],
+    "whatif_each": ["whatif", "--each"],
+    "whatif_rolling": ["whatif", "--rolling"],
+    "restartable": ["restartable", "2", "--accept-topic", "*"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -46,25 +52,7 @@ def over_stdio(source) -> Client:
     return Client(StdioServerParameters(command=sys.executable, args=["-m", "cli", "mcp", *source]))
 
 
-@pytest.fixture
-def over_http(source, tmp_path):
-    """Run the server on a free port, with a login, and yield its address and its password."""
-    (tmp_path / "password").write_text("correct horse\n")
-    login = ["--username", "ops", "--password-file", str(tmp_path / "password")]
-    command = [sys.executable, "-m", "cli", "mcp", "--listen", "127.0.0.1:0", *login, *source]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
-        try:
-            assert running.stderr is not None
-            line = next(line for line in running.stderr if "mcp: http" in line)
-            drain = Thread(target=running.stderr.read, daemon=True)
-            drain.start()
-            yield line.split()[-1], ("ops", "correct horse")
-        finally:
-            running.terminate()
-            assert running.wait(60) == 128 + 15 or running.returncode == 0
-
-
-def test_each_question_is_answered_with_its_type(over_stdio):
+def test_each_question_is_answered_with_its_type_as_the_command_does(over_stdio, source):
     async def ask():
         async with over_stdio as client:
             assert client.server_info is not None
@@ -78,6 +66,10 @@ def test_each_question_is_answered_with_its_type(over_stdio):
                 assert not found.is_error, found.content
                 msgspec.json.decode(found.content[0].text, type=TOOLS[name].answer)
                 assert msgspec.json.decode(found.content[0].text) == found.structured_content
+                command = [*COMMANDS.get(name, [name]), *source, "--json"]
+                printed = CliRunner().invoke(main, command).stdout.splitlines()
+                assert found.structured_content == msgspec.json.decode(printed[0]), name
+                assert len(printed) == 1, name
             explained = await client.call_tool("explain", {"subject": "controller"})
             assert msgspec.convert(explained.structured_content, Explanation).is_well is False
             judged = await client.call_tool("restartable", {"broker": 2})
@@ -125,24 +117,6 @@ def test_every_runbook_is_a_resource(over_stdio):
     anyio.run(ask)
 
 
-def test_http_asks_for_the_login_and_refuses_web_pages(over_http):
-    address, login = over_http
-
-    async def ask():
-        async with (
-            httpx2.AsyncClient(auth=login, timeout=60) as http,
-            Client(streamable_http_client(address, http_client=http)) as client,
-        ):
-            found = await client.call_tool("check", {})
-            assert not found.is_error
-            assert found.structured_content["cluster"] == "north"
-
-    anyio.run(ask)
-    assert httpx.post(address, json={}).status_code == 401
-    assert httpx.post(address, json={}, auth=login, headers={"Origin": "http://evil.example"}).status_code == 403
-    assert httpx.post(address, json={}, auth=login, headers={"Host": "evil.example"}).status_code == 421
-
-
 def test_a_source_without_a_past_has_no_timeline():
     async def ask():
         arguments = ["-m", "cli", "mcp", "--zookeeper", "127.0.0.1:1", "--connect-timeout-seconds", "1"]
@@ -183,18 +157,14 @@ def slow(monkeypatch, tmp_path):
     return alive
 
 
-def test_a_question_that_is_cancelled_ends_its_worker_and_a_full_queue_refuses(slow):
-    check = Asked("check", {})
-
+def test_a_question_that_is_cancelled_ends_its_worker_and_the_others_wait(slow):
     async def ask():
         waiting = Answers(["--zk-data", "/nowhere"])
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
-                tasks.start_soon(waiting.ask, check)
+                tasks.start_soon(waiting.ask, Asked("check", {}))
             while slow() < 1:
                 await anyio.sleep(0.05)
-            with pytest.raises(NoAnswerError, match="a question runs and 4 wait"):
-                await waiting.ask(check)
             assert slow() == 1
             tasks.cancel_scope.cancel()
 
@@ -216,36 +186,32 @@ def test_a_question_that_hangs_ends_and_the_next_gets_another_worker(slow, sourc
     anyio.run(ask)
 
 
-def test_a_client_that_leaves_ends_its_question_and_a_killed_server_its_command(tmp_path, monkeypatch):
+BEGIN = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}
+BEGUN = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+CHECK = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "check", "arguments": {}}}
+
+
+@pytest.mark.parametrize("leave", [lambda running: running.stdin.close(), lambda running: running.kill()])
+def test_a_client_that_leaves_and_a_killed_server_end_the_question(leave):
     with socket.create_server(("127.0.0.1", 0)) as silent:  # a ZooKeeper that never answers
         zookeeper = f"127.0.0.1:{silent.getsockname()[1]}"
-        command = [sys.executable, "-m", "cli", "mcp", "--listen", "127.0.0.1:0", "--zookeeper", zookeeper]
-        command += ["--connect-timeout-seconds", "600"]
-        with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as running:
+        command = [sys.executable, "-m", "cli", "mcp", "--zookeeper", zookeeper, "--connect-timeout-seconds", "600"]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as running:
             try:
-                assert running.stderr is not None
-                address = next(line for line in running.stderr if "mcp: http" in line).split()[-1]
-
-                async def ask(seconds: float) -> None:
-                    with anyio.move_on_after(seconds):
-                        async with (
-                            httpx2.AsyncClient(timeout=60) as http,
-                            Client(streamable_http_client(address, http_client=http)) as client,
-                        ):
-                            await client.call_tool("check", {})
-
-                def asked() -> None:
-                    anyio.run(ask, 600)
-
-                leaving = Thread(target=anyio.run, args=(ask, 15), daemon=True)
-                leaving.start()
-                eventually(lambda: descendants(running.pid))
-                eventually(lambda: not descendants(running.pid), within_seconds=60)
-                Thread(target=asked, daemon=True).start()
+                assert running.stdin is not None
+                running.stdin.write(b"".join(msgspec.json.encode(each) + b"\n" for each in (BEGIN, BEGUN, CHECK)))
+                running.stdin.flush()
                 (worker,) = eventually(lambda: descendants(running.pid))
+                leave(running)
+                eventually(lambda: not Path(f"/proc/{worker}").exists())
+                running.wait(60)
             finally:
                 running.kill()
-        eventually(lambda: not Path(f"/proc/{worker}").exists(), within_seconds=10)
 
 
 def test_names_are_marked_as_data(over_stdio):

@@ -50,7 +50,7 @@ def client(shared_chroot):
 
 def lint(zookeeper: str) -> dict[str, list[str]]:
     done = CliRunner().invoke(main, ["lint", "--json", "--zookeeper", zookeeper])
-    findings = map(json.loads, done.stdout.splitlines())
+    findings = json.loads(done.stdout)["findings"]
     return {finding["check"]: finding["examples"] for finding in findings if finding["check"] in LEFTOVERS}
 
 
