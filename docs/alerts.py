@@ -33,8 +33,8 @@ causes, lost and regained partitions wait a millisecond for each ten more groups
 - **Updates.** A change of severity or brokers is published at once, a change of the sentence or of the number of
   partitions at most every five seconds. Kontrast ignores a change that reverts before the next heartbeat. Rows that
   open or update an alert carry `expected`, `action`, `evidence` and `examples`.
-- **Occurrences.** An unclean election cannot be undone. Such an alert stays open for a while after its last
-  occurrence and counts them. Its end does not mean that someone fixed it.
+- **Occurrences.** An unclean election cannot be undone. Such an alert stays open for the time in the tables after its
+  last occurrence, and counts the occurrences. Its end does not mean that someone fixed it.
 - **Silence is not health.** Time comes from the stream, so without heartbeats Kontrast writes no alerts.
   [KontrastReplicaStale](../runbooks/KontrastReplicaStale.md) then pages.
 
@@ -107,7 +107,7 @@ def _opens(kind: AlertKind) -> str:
     parts = [at_once if kind.patience_else is None else f"{at_once}; {kind.patience_else}"]
     if kind.lasts_ms:
         until = f", or until {kind.ends_early}" if kind.ends_early else ""
-        parts.append(f"Stays open {duration(kind.lasts_ms)} after it happened last{until}")
+        parts.append(f"Stays {duration(kind.lasts_ms)}{until}")
     if kind.divergence is not None:
         parts.append(f'Counted in `kontrast_divergences_total{{kind="{kind.divergence}"}}`')
     return ". ".join(part.rstrip(".") for part in parts)

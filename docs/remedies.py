@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -57,19 +56,12 @@ def remedies_page() -> str:
 
 
 def _entry(remedy: Remedy) -> str:
-    facts = "\n".join(_wrapped(f"**{name}**: {text}", "- ") for name, text in _facts(remedy))
-    ways = "\n".join(_way(way) for way in remedy.ways)
-    return f"### {remedy.name}\n\n{facts}\n\n{ways}"
-
-
-def _facts(remedy: Remedy) -> Iterator[tuple[str, str]]:
-    if remedy.loses:
-        yield "Loses", f"{remedy.loses}."
-    if remedy.requires:
-        yield "Only if", f"{remedy.requires}."
-    yield "Then", remedy.changes
-    if remedy.tried_on != _USUALLY:
-        yield "Tried on", f"{', '.join(remedy.tried_on)}." if remedy.tried_on else "no cluster, so it has no command."
+    before = [f"Only if {remedy.requires}."] if remedy.requires else []
+    before += [f"**This loses {remedy.loses}.**"] if remedy.loses else []
+    tried = f"Tried on {', '.join(remedy.tried_on)}." if remedy.tried_on else "Not tried."
+    after = f"{remedy.changes}{'' if remedy.tried_on == _USUALLY else f' {tried}'}"
+    parts = [_wrapped(" ".join(before)), *map(_way, remedy.ways), _wrapped(after)]
+    return f"### {remedy.name}\n\n" + "\n\n".join(part.strip() for part in parts if part) + "\n"
 
 
 def _way(way: Way) -> str:
@@ -84,9 +76,8 @@ def _word(release: tuple[int, int]) -> str:
     return ".".join(map(str, release))
 
 
-def _wrapped(text: str, bullet: str = "") -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=bullet, subsequent_indent=" " * len(bullet),
-                         break_long_words=False, break_on_hyphens=False)  # fmt: skip
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
 
 
 if __name__ == "__main__":
