@@ -45,12 +45,9 @@ def _lifecycle() -> str:
 def _entry(check: Check) -> str:
     outcome = f"**{check.outcome.value}**{', as advice, which does not count as found' if check.advises else ''}"
     releases = "" if check.releases == "all" else f", {check.releases}"
-    facts = {
-        "Shown by": _shown_by(check),
-        "Means": check.means,
-        "Do": check.mend,
-    }
-    parts = "\n".join(_wrapped(f"{name}: {text}", "- ") for name, text in facts.items())
+    parts = "\n".join(
+        _wrapped(fact, "- ") for fact in (f"Shown by {_shown_by(check)} {check.means}", f"Do: {check.mend}")
+    )
     return f"## {check.name}\n\n{check.what[0].upper()}{check.what[1:]} ({outcome}{releases}).\n\n{parts}\n"
 
 
