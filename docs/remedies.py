@@ -39,10 +39,10 @@ _HEAD = """# Remedies
 Read this page before you follow an advice that changes a cluster. Alerts, `kontrast lint`, `kontrast
 explain`, `kontrast migration check` and the runbooks take their advice from this list, so one finding has one advice.
 
-A nightly test builds each situation on real brokers, follows the commands as they are printed, and checks the
+Kontrast prints the commands of each remedy with the names of your cluster, and [the runbooks](../runbooks) have them
+too. A nightly test builds each situation on real brokers, follows the commands as they are printed, and checks the
 promised end. It runs on 1.1.1, 2.8.2 and 3.9.2 unless a remedy names others. A remedy that was not tried has no
-command. Words in capitals stand for your names: `ZOOKEEPER` is a server with the chroot, `BOOTSTRAP` a live broker,
-`CONTENT` the content of a znode.
+command.
 
 While a topic lacks its id, or its znode cannot be loaded, Kontrast advises against every remedy that moves the
 controller, because the next controller would do harm.
@@ -59,17 +59,16 @@ def _entry(remedy: Remedy) -> str:
     before = [f"Only if {remedy.requires}."] if remedy.requires else []
     before += [f"**This loses {remedy.loses}.**"] if remedy.loses else []
     tried = f"Tried on {', '.join(remedy.tried_on)}." if remedy.tried_on else "Not tried."
-    after = f"{remedy.changes}{'' if remedy.tried_on == _USUALLY else f' {tried}'}"
-    parts = [_wrapped(" ".join(before)), *map(_way, remedy.ways), _wrapped(after)]
-    return f"### {remedy.name}\n\n" + "\n\n".join(part.strip() for part in parts if part) + "\n"
+    after = [remedy.changes] if remedy.tried_on == _USUALLY else [remedy.changes, tried]
+    if len({way.says for way in remedy.ways}) == 1:
+        return f"### {remedy.name}\n\n{_wrapped(' '.join([*before, remedy.ways[0].says, *after]))}\n"
+    ways = "\n".join(f"- {_bounds(way)}: {way.says}" for way in remedy.ways)
+    return f"### {remedy.name}\n\n{_wrapped(' '.join([*before, *after]))}\n\n{ways}\n"
 
 
-def _way(way: Way) -> str:
-    bounds = [f"from {_word(way.since)}"] if way.since else []
-    bounds += [f"before {_word(way.before)}"] if way.before else []
-    says = _wrapped(f"{', '.join(bounds).capitalize()}: {way.says}" if bounds else way.says)
-    commands = "\n".join(way.commands)
-    return f"{says}\n" + (f"\n```sh\n{commands}\n```\n" if commands else "")
+def _bounds(way: Way) -> str:
+    """Return the releases of a way, of which the newest comes first."""
+    return f"from {_word(way.since)}" if way.since else "before"
 
 
 def _word(release: tuple[int, int]) -> str:
