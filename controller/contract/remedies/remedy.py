@@ -14,7 +14,7 @@ _FAILOVER: Final = "zookeeper-shell.sh ZOOKEEPER delete /controller"
 
 
 class Way(msgspec.Struct, frozen=True):
-    """Way to carry out a remedy in the releases from `since` on and earlier than `before`. None is no bound.
+    """Way to carry out a remedy in the releases from `since` on, None for all, of which the newest comes first.
 
     `says` has imperative sentences. `commands` run in order. Words in capitals stand for names.
     """
@@ -22,11 +22,10 @@ class Way(msgspec.Struct, frozen=True):
     says: str
     commands: tuple[str, ...] = ()
     since: Release | None = None
-    before: Release | None = None
 
     def fits(self, release: Release) -> bool:
         """Return whether the release has this way."""
-        return (self.since is None or release >= self.since) and (self.before is None or release < self.before)
+        return self.since is None or release >= self.since
 
 
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
