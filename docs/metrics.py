@@ -16,7 +16,8 @@ _HEAD = """# Metrics
 Look up a metric of `/metrics` here. Names in `_total` are counters, histograms are marked, and all others are gauges.
 Where every metric of a table has the label `kafka_cluster`, the table leaves it out. By name there are only brokers,
 alerts and unhealthy partitions, each group up to a limit of its own, and `…_detail_dropped` counts the rest. In
-OpenMetrics, lag histograms have exemplars with the zxid of a change.
+OpenMetrics, lag histograms have exemplars with the zxid of a change. Counters of a cluster begin with the job's state.
+Metrics of a migration are absent where no migration was ever seen.
 
 The boards and alerts link each series to its page at the same address, with percent-encoded values: `topic` and
 `partition` to `/clusters/{kafka_cluster}/topics/{topic}/{partition}`, `broker` to

@@ -17,16 +17,12 @@ CONTROLLER_SINCE = of_cluster(
     "Time since which this broker, or no broker, is the active controller.",
     unit="seconds",
 )
-CONTROLLER_CHANGES = cluster_counter(
-    "controller_changes", "Changes of the active controller since the job's state began."
-)
+CONTROLLER_CHANGES = cluster_counter("controller_changes", "Changes of the active controller.")
 PENDING_WRITES = of_cluster("pending_writes", "Writes to ZooKeeper that the controller must still do.")
-DIVERGENCES = cluster_counter(
-    "divergences", "Deviations of the real controller from its rules since the job's state began.", "kind"
-)
+DIVERGENCES = cluster_counter("divergences", "Deviations of the real controller from its rules.", "kind")
 WRITES = cluster_counter(
     "writes",
-    "The controller's writes of partition states since the job's state began. `expected` writes were predicted, "
+    "The controller's writes of partition states. `expected` writes were predicted, "
     "inference explains `inferred` writes, and `unexplained` ones have no known cause.",
     "verdict",
 )

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType, of_cluster
 
-_SEEN = "Absent where no migration was ever seen."
-
 MIGRATION_PHASE = of_cluster(
     "migration_phase",
     "1 for the phase that the migration to KRaft is in, else 0: zookeeper, waiting, claimed, syncing, hybrid, "
-    f"dual_write, silent (/migration stands still), rolled_back. {_SEEN}",
+    "dual_write, silent (/migration stands still), rolled_back.",
     "phase",
 )
 MIGRATION_PHASE_SINCE = of_cluster(
-    "migration_phase_since_timestamp_seconds", f"Since when the migration is in this phase. {_SEEN}", unit="seconds"
+    "migration_phase_since_timestamp_seconds", "Since when the migration is in this phase.", unit="seconds"
 )
 MIGRATION_PULSE_AGE = of_cluster(
     "migration_pulse_age_seconds",
@@ -23,17 +21,17 @@ MIGRATION_PULSE_AGE = of_cluster(
 )
 MIGRATION_OFFSET = of_cluster(
     "migration_offset",
-    f"Offset of KRaft's log in /migration, ZooKeeper's progress, or -1 before a copy. {_SEEN}",
+    "Offset of KRaft's log in /migration, ZooKeeper's progress, or -1 before a copy.",
 )
 MIGRATION_ROLLBACK_SAFE = of_cluster(
     "migration_rollback_safe",
     "1 if ZooKeeper's controllers can take over again without loss and without a write to /controller_epoch, or have "
-    f"already, else 0. {_SEEN}",
+    "already, else 0.",
 )
 MIGRATION_ROLLBACK = of_cluster(
     "migration_rollback",
     "1 for the present answer about the way back, else 0. yes, raise_epoch (after raising /controller_epoch), "
-    f"loses (KRaft's changes since the last pulse), no, done. {_SEEN}",
+    "loses (KRaft's changes since the last pulse), no, done.",
     "verdict",
 )
 MIGRATION_ROLLBACK_EPOCH = of_cluster(
@@ -42,21 +40,21 @@ MIGRATION_ROLLBACK_EPOCH = of_cluster(
     " higher epoch. Absent if the present one suffices.",
 )
 MIGRATION_HIGHEST_EPOCH = of_cluster(
-    "migration_highest_state_epoch", f"Highest controller epoch in a partition's state, or -1. {_SEEN}"
+    "migration_highest_state_epoch", "Highest controller epoch in a partition's state, or -1."
 )
 MIGRATION_NEVER_ELECTED = of_cluster(
     "migration_never_elected_partitions",
-    f"Partitions that the controller elects no leader for after a rollback, because of their epoch. {_SEEN}",
+    "Partitions that the controller elects no leader for after a rollback, because of their epoch.",
 )
 MIGRATION_BROKERS = of_cluster(
     "migration_brokers",
     "Brokers by mode. zookeeper (registered, with or without the flag), kraft (inferred, because they lead or are in "
-    f"sync), missing (they have replicas and neither sign). {_SEEN}",
+    "sync), missing (they have replicas and neither sign).",
     "mode",
 )
 MIGRATION_BROKER = of_cluster(
     "migration_broker",
-    f"1 for each broker and the mode that it is in, up to broker_detail_limit. {_SEEN}",
+    "1 for each broker and the mode that it is in, up to broker_detail_limit.",
     "broker",
     "mode",
 )
@@ -67,7 +65,7 @@ MIGRATION_LEFTOVER = of_cluster(
 )
 MIGRATION_ADVICE = Metric(
     name="kontrast_migration_advice_info",
-    help=f"The way back and the next step, as a sentence each. {_SEEN}",
+    help="The way back and the next step, as a sentence each.",
     type=MetricType.INFO,
     labels=(CLUSTER_LABEL, "rollback", "next_step"),
 )

@@ -59,6 +59,6 @@ UNDER_MIN_ISR_DROPPED = of_cluster(
     "partition_under_min_isr_detail_dropped",
     "Partitions that are led and reject acks=all but are not named, for there are too many.",
 )
-ELECTIONS = cluster_counter("leader_elections", "Confirmed leader elections since the job's state began.", "strategy")
-ISR_CHANGES = cluster_counter("isr_changes", "ISR changes since the job's state began.", "operation")
+ELECTIONS = cluster_counter("leader_elections", "Confirmed leader elections.", "strategy")
+ISR_CHANGES = cluster_counter("isr_changes", "ISR changes.", "operation")
 REASSIGNING = of_cluster("partitions_reassigning", "Partitions that are being reassigned.")

@@ -81,8 +81,8 @@ GAPS = Metric(
     labels=("output",),
     before_ready=True,
 )
-RECORDS = cluster_counter("records", "Records of ZooKeeper observations applied since the job's state began.", "kind")
-REFUSED = cluster_counter("refused", "Unreadable znodes since the job's state began. Their last good value stays.")
+RECORDS = cluster_counter("records", "Records of ZooKeeper observations applied.", "kind")
+REFUSED = cluster_counter("refused", "Unreadable znodes. Their last good value stays.")
 ZXID_EPOCH = of_cluster(
     "last_zxid_epoch", "ZooKeeper leader epoch of the newest applied change, the zxid's high 32 bits."
 )
