@@ -1,4 +1,7 @@
-"""Traps for a naive replica about brokers, controllers and their memory. `traps.md` lists the traps."""
+"""Traps about brokers, controllers and their memory for a replica that follows Kafka's documentation alone.
+
+A release in brackets names where a behaviour applies.
+"""
 
 import pytest
 
@@ -36,6 +39,8 @@ def assert_nobody_acts(history: ZnodeHistory) -> None:
 # 8: broker epochs
 
 
+# Trap 8. The czxid of a broker's znode is the broker epoch. A fresh registration already has data version 1 (from
+# 2.2).
 def test_trap_08_a_fresh_registration_already_has_data_version_1_and_is_no_change():
     history = ZnodeHistory().start(1, 2, topics=TOPIC)
     history.zxid += 1
@@ -83,6 +88,7 @@ def test_trap_08_up_to_2_1_a_bounce_goes_unnoticed():
 # 9 and 10: epochs
 
 
+# Trap 9. Writes are guarded by the controller epoch from 2.1 on. Before, a deposed controller can still write.
 def test_trap_09_the_epoch_and_the_controller_znode_come_in_either_order():
     for epoch_first in (True, False):
         history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
@@ -138,6 +144,8 @@ def test_trap_09_a_removal_shows_that_the_controller_is_not_poisoned_after_all()
     assert history.context.topics["t"].partitions[1].replica_states[2] is ReplicaState.ONLINE
 
 
+# Trap 10. `/controller_epoch` begins with 0 from 2.1 on and with 1 before. An old controller epoch in a state is
+# normal.
 @pytest.mark.parametrize("first_epoch", [b"0", None])
 def test_trap_10_the_first_epoch_is_1_whether_or_not_the_znode_was_made_as_0(first_epoch):
     history = ZnodeHistory()
@@ -171,6 +179,7 @@ def test_trap_10_an_old_controller_epoch_in_a_state_is_normal():
 # 11: ghosts
 
 
+# Trap 11. An edit of `/controller` makes a ghost: the named broker counts as controller and never took over.
 def test_trap_11_who_edits_the_controller_znode_makes_a_ghost():
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.write("/controller", controller_znode(3))
@@ -258,6 +267,7 @@ def with_a_partition_that_has_no_state() -> ZnodeHistory:
     return history
 
 
+# Trap 12. A preferred election that names a partition without a state makes controllers fail one after the other.
 def test_trap_12_a_preferred_election_with_a_stateless_partition_elects_nobody():
     history = with_a_partition_that_has_no_state()
     assert history.predicted("t", 0) is None
@@ -276,6 +286,8 @@ def test_trap_12_a_new_controller_takes_up_a_pending_preferred_election():
 # 24, memory that a failover clears
 
 
+# Trap 24. Shutting-down brokers and failed log directories are in the controller's memory only. A failover forgets
+# them.
 def test_trap_24_a_failover_forgets_who_is_shutting_down():
     topics = {"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1]), 1: ([3, 2], 3, 0, [3, 2])}}
     history = ZnodeHistory().start(1, 2, 3, topics=topics)
@@ -303,6 +315,7 @@ def test_trap_24_a_failover_forgets_offline_log_directories():
 # 30 to 32, the counts
 
 
+# Trap 30. LeaderElectionRateAndTimeMs measures broker changes, not elections.
 def test_trap_30_elections_are_counted_by_what_was_written_not_by_broker_events():
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.broker(4)
@@ -325,6 +338,7 @@ BROKER_V5 = BROKER_V4 | {"version": 5, "features": {"f": {"min_version": 1, "max
 BROKER_V6 = BROKER_V5 | {"version": 6, "rack": None, "news": [1]}
 
 
+# Trap 31. A topic znode's version follows the binary, a broker znode's version follows the IBP.
 @pytest.mark.parametrize("broker", [BROKER_V1, BROKER_V2, BROKER_V3, BROKER_V4, BROKER_V5, BROKER_V6])
 @pytest.mark.parametrize("topic", [TOPIC_V1, TOPIC_V2, TOPIC_V3])
 def test_trap_31_any_version_of_a_topic_goes_with_any_version_of_a_broker(broker, topic):
@@ -405,6 +419,7 @@ def test_trap_31_features_that_kafka_refuses_say_nothing_and_are_refused(feature
     assert [refused.path for refused in history.refusals()] == ["/feature"]
 
 
+# Trap 32. Zxids give the order, not clocks. Data versions and leader epochs show how many ISR changes were not seen.
 def test_trap_32_the_order_is_by_zxid_and_position_never_by_the_clock():
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.broker_leaves(2)
@@ -432,6 +447,8 @@ def test_trap_32_an_unread_isr_change_is_counted_by_versions_and_epochs():
 # 33 and 34, the end of predictions
 
 
+# Trap 33. Predictions end when a KRaft controller takes over: its epoch, a persistent `/controller`, or `/migration`
+# shows it.
 def test_trap_33_a_kraft_controller_ends_the_predictions():
     history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
     history.delete("/controller")
@@ -479,6 +496,7 @@ def with_one_topic_id_twice() -> ZnodeHistory:
     return history
 
 
+# Trap 34. If two topics have one topic id, no broker becomes controller: each fails while it loads.
 def test_trap_34_with_one_topic_id_twice_no_broker_becomes_controller():
     history = with_one_topic_id_twice()
     history.controller_dies(1)

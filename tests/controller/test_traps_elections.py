@@ -1,4 +1,7 @@
-"""Traps for a naive replica about leaders and in-sync replicas. `traps.md` lists the traps."""
+"""Traps about leaders and in-sync replicas for a replica that follows Kafka's documentation alone.
+
+A release in brackets names where a behaviour applies.
+"""
 
 import pytest
 
@@ -16,6 +19,8 @@ from tests.controller.znode_history import ZnodeHistory, t0
 # 1, the new leader and its cost for the ISR
 
 
+# Trap 1. The first live ISR member in assignment order leads, not the first of the ISR. Only offline elections and
+# controlled shutdowns shrink the ISR.
 def test_trap_01_the_leader_is_the_first_live_member_by_assignment_not_by_isr():
     assert elect_offline([3, 1, 2], isr=[2, 1, 3], online={1, 2}, allow_unclean=False) == Elected(1, (2, 1))
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([3, 1, 2], 3, 0, [2, 3, 1])}})
@@ -48,6 +53,8 @@ def test_trap_01_a_reassignment_leaves_a_dead_member_of_its_target_in_the_isr():
 # 2: a new partition
 
 
+# Trap 2. A new partition's ISR has its live replicas only. Without a live replica the partition stays NewPartition
+# and does not count as offline.
 def test_trap_02_a_new_partitions_isr_is_its_live_replicas_only():
     history = ZnodeHistory().start(1, 3)
     history.topic("t", {0: [2, 3, 1]})
@@ -72,6 +79,8 @@ def test_trap_02_a_new_partition_is_created_by_the_first_of_its_brokers_that_com
 # 3 to 5: deaths
 
 
+# Trap 3. A failover with a dead leader writes twice: no leader and a smaller ISR, then the election (from 2.3). A
+# broker failure writes once.
 def test_trap_03_an_ordinary_death_of_a_leader_makes_one_write():
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1])}})
     history.broker_leaves(2)
@@ -106,6 +115,7 @@ def test_trap_03_a_failover_up_to_2_2_writes_once_and_leaves_dead_followers_in_i
     assert history.predicted("t", 1) is None
 
 
+# Trap 4. The last ISR member stays (from 1.1). Before, the ISR becomes empty where unclean elections are allowed.
 def test_trap_04_the_last_member_of_the_isr_is_never_removed():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 5, [2])}})
     history.broker_leaves(2)
@@ -122,6 +132,7 @@ def test_trap_04_up_to_1_0_the_isr_becomes_empty_with_unclean_elections_allowed(
     assert t0(history) == (-1, 6, isr)
 
 
+# Trap 5. A failover writes an equal state under the next leader epoch if the only ISR member is dead (from 2.3).
 def test_trap_05_a_failover_writes_a_dead_partition_again_with_the_same_content():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([9], -1, 3, [9])}})
     history.controller_dies(1)
@@ -144,6 +155,7 @@ def test_trap_05_up_to_2_2_a_failover_leaves_a_dead_partition_alone():
 # 6 and 7: several brokers at once
 
 
+# Trap 6. If several ISR members die in one event, any of them can stay as the last member.
 @pytest.mark.parametrize(
     "writes",
     [
@@ -164,6 +176,8 @@ def test_trap_06_any_member_may_survive_where_the_whole_isr_dies_at_once(writes)
     assert (gauges.pending_writes, gauges.divergences, gauges.offline_partitions) == (0, {}, 1)
 
 
+# Trap 7. One broker change handles new brokers first, then bounced ones, then dead ones. The dead still count as
+# live until then.
 def test_trap_07_new_brokers_are_handled_while_the_dead_still_count_as_live():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 4], 2, 0, [2])}})
     started = history.broker(4)
@@ -188,6 +202,8 @@ def test_trap_07_a_birth_and_a_death_in_one_event_elect_the_newborn_in_one_write
 # 23: controlled shutdown
 
 
+# Trap 23. A controlled shutdown skips partitions with one replica, and removes every broker that shuts down from the
+# ISR.
 def test_trap_23_a_controlled_shutdown_drops_every_broker_that_shuts_down():
     elected = elect_for_controlled_shutdown([1, 2, 3], isr=[1, 2, 3], registered={1, 2, 3}, shutting_down={1, 2})
     assert elected == Elected(3, (3,))
@@ -233,6 +249,8 @@ def rebalance(settings: GivenSettings | None, led_elsewhere: int) -> tuple[Znode
     return history, next(row.cause for row in effects if isinstance(row, Transition))
 
 
+# Trap 27. The automatic rebalance writes no trigger znode, and starts above its percentage, not at it. Up to 3.3 any
+# reassignment holds it.
 def test_trap_27_a_leader_that_moves_back_without_a_znode_is_a_preferred_election():
     history, _ = rebalance(None, 2)
     assert history.gauges().elections == {"PreferredReplicaPartitionLeaderElection": 1}
@@ -270,6 +288,7 @@ def test_trap_27_the_preferred_replica_must_be_in_the_isr():
     assert history.gauges().divergences == {"illegal_state": 1, "unexplained_write": 1}
 
 
+# Trap 28. A preferred election by znode raises the leader epoch even if the preferred replica leads (1.1 to 2.1).
 @pytest.mark.parametrize(("release", "write"), [((1, 1), (2, 5, (2, 1))), ((2, 1), (2, 5, (2, 1))), ((2, 2), None)])
 def test_trap_28_up_to_2_1_a_preferred_election_of_the_leader_costs_an_epoch(release, write):
     history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([2, 1], 2, 4, [2, 1])}})
@@ -301,6 +320,8 @@ def isr_told_to_a_newcomer(release: tuple[int, int], *, notified: str = "", dies
     return {state.isr for row in told if row.brokers == (3,) for state in row.partition_states}
 
 
+# Trap 29. Leaders write ISR changes and notify the controller up to IBP 2.7-IV1. Later the controller writes them.
+# The leader epoch stays.
 @pytest.mark.parametrize(
     ("release", "notified", "isr"),
     [

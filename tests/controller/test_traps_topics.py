@@ -1,4 +1,7 @@
-"""Traps for a naive replica about reassignments and deletions. `traps.md` lists the traps."""
+"""Traps about reassignments and deletions for a replica that follows Kafka's documentation alone.
+
+A release in brackets names where a behaviour applies.
+"""
 
 import pytest
 
@@ -33,6 +36,8 @@ def assert_settled(history: ZnodeHistory, leader: int, epoch: int, isr: tuple[in
 # 13 and 14, the triggers
 
 
+# Trap 13. The znodes for reassignments and preferred elections trigger when they are created (from 1.1). An edit
+# triggers nothing.
 @pytest.mark.parametrize("path", [REASSIGN, "/admin/preferred_replica_election"])
 def test_trap_13_the_trigger_znodes_count_at_their_creation_only(path):
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
@@ -49,6 +54,7 @@ def test_trap_13_up_to_1_0_an_edit_counts_too(path):
     assert t0(history) is not None
 
 
+# Trap 14. Deleting the reassignment znode by hand hides the next one until a failover (from 2.4).
 def test_trap_14_deleting_the_reassign_znode_by_hand_hides_the_next_one():
     history = on_1_2_3()
     history.reassign(("t", 0, [9, 2, 3]))  # 9 never comes, so it stays in progress
@@ -94,6 +100,8 @@ def test_trap_14_a_new_controller_takes_up_the_reassign_znode_it_finds():
 # 15 to 17, the cost of a reassignment, its source of truth, its completion
 
 
+# Trap 15. A reassignment raises the leader epoch at its start, at its end and for each removed ISR member. Each
+# resume repeats the start.
 @pytest.mark.parametrize("by_znode", [True, False])
 def test_trap_15_a_reassignment_costs_a_start_a_completion_and_each_removed_member(by_znode):
     history = on_1_2_3()
@@ -140,6 +148,8 @@ def test_trap_15_an_identical_list_costs_nothing_up_to_2_3():
     assert t0(history) is None
 
 
+# Trap 16. Adding and removing replicas are in the topic's znode (from 2.4). Before, only the reassignment znode has
+# the target.
 def test_trap_16_the_truth_of_a_reassignment_is_in_the_topic_znode():
     history = on_1_2_3()
     moving(history, [4, 2, 3, 1], [4], [1])
@@ -164,6 +174,7 @@ def test_trap_16_up_to_2_3_the_target_stands_only_in_the_reassign_znode():
     assert_settled(history, 4, 4, (2, 4), (4, 2))
 
 
+# Trap 17. A reassignment is complete once its target is in the ISR. A dead removed replica leaves its log behind.
 def test_trap_17_a_reassignment_completes_with_the_target_in_the_isr_though_dead():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}})
     history.reassign(("t", 0, [1, 9]))
@@ -197,6 +208,7 @@ def test_trap_17_a_cancelled_reassignment_may_lose_the_original_order():
 # 18, 19, 22: deletion
 
 
+# Trap 18. A reassignment does not delay a deletion request.
 def test_trap_18_a_live_request_to_delete_is_not_postponed_by_a_reassignment():
     history = on_1_2_3()
     moving(history, [4, 2, 3, 1], [4], [1])
@@ -217,6 +229,8 @@ def test_trap_18_only_a_failover_finds_the_reassignment_in_the_way():
     assert history.gauges().topics_ineligible_to_delete == 1
 
 
+# Trap 19. A deletion removes the leader and raises the leader epoch before any znode vanishes. A broker's error
+# leaves it stuck until that broker restarts or a failover.
 def test_trap_19_a_deletion_writes_once_for_each_live_replica_before_znodes_go():
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3])}})
     history.delete_topic("t")
@@ -245,6 +259,7 @@ def test_trap_19_a_deletion_that_a_broker_never_answers_is_stuck_until_it_bounce
     assert "final StopReplica to 2: t-0 delete" in history.requests(effects + history.the_controller_writes_its_due())
 
 
+# Trap 22. The controller reverts partitions that are added to a topic being deleted (from 2.0).
 def test_trap_22_partitions_added_to_a_topic_that_is_being_deleted_are_reverted():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1], 1, 0, [1])}})
     history.delete_topic("t")
@@ -269,6 +284,7 @@ def test_trap_22_up_to_1_1_partitions_added_in_a_deletion_are_the_next_controlle
 # 20 and 21: hands in the topic znode
 
 
+# Trap 20. The controller ignores edits of replica lists and removed partitions, and overwrites them later.
 def test_trap_20_an_edited_replica_list_is_ignored_and_later_overwritten():
     history = on_1_2_3()
     moving(history, [4, 3, 2], [], [])
@@ -296,6 +312,7 @@ def test_trap_20_a_removed_partition_is_ignored():
     assert t0(history) == (2, 1, (2, 3))
 
 
+# Trap 21. A topic that was deleted by hand and created again has no leader until a failover.
 def test_trap_21_a_topic_recreated_by_hand_stays_leaderless_until_failover():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
     history.delete("/brokers/topics/t/partitions/0/state")
@@ -320,6 +337,8 @@ def test_trap_21_a_topic_deleted_in_order_and_made_again_is_created():
 # 25 and 26: gauges
 
 
+# Trap 25. OfflinePartitionsCount follows the state machine from 2.1 on. Before, it counts partitions whose leader is
+# dead.
 def test_trap_25_from_2_1_a_topic_removed_by_hand_stays_in_the_offline_count():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2], 2, 0, [2])}})
     history.broker_leaves(2)
@@ -353,6 +372,7 @@ def test_trap_25_topics_that_are_being_deleted_do_not_count(release):
     assert history.gauges().offline_partitions == 0
 
 
+# Trap 26. A preferred replica that is being added counts as imbalanced once it is in the ISR (from 2.4).
 def test_trap_26_an_adding_preferred_replica_is_imbalanced_only_once_in_the_isr():
     history = on_1_2_3()
     moving(history, [4, 2, 3, 1], [4], [1])
