@@ -281,8 +281,7 @@ def _ask_kafka(
         from kafka.errors import KafkaError
 
         from ingest.sinks.kafka_sink import identity_of
-        from outputs.kafka_connections import client_options, error_in_words
-        from outputs.kafka_topics import existing_topics
+        from outputs.kafka_connections import client_options, error_in_words, existing_topics
 
         timeout_ms = int(timeout_seconds * 1000)
         try:

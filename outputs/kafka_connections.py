@@ -1,4 +1,4 @@
-"""Limits on reads of kafka-python's connections, and its errors in words for people.
+"""Kafka-python's connections with limits on reads, its errors in words for people, and the topics that Kontrast needs.
 
 kafka-python reads a socket until it is empty before it parses. A fast peer would fill the memory and stop all timers. A
 setting of the library limits the size of frames (`receive_message_max_bytes`).
@@ -6,19 +6,25 @@ setting of the library limits the size of frames (`receive_message_max_bytes`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import (
     BrokerResponseError,
+    IncompatibleBrokerVersion,
     KafkaConfigurationError,
     KafkaConnectionError,
     KafkaError,
     KafkaTimeoutError,
     MetadataEmptyBrokerList,
     NodeNotReadyError,
+    NoError,
     SaslAuthenticationFailedError,
+    TopicAlreadyExistsError,
+    for_code,
 )
 from kafka.net import KafkaConnectionManager, NetworkSelector
 from kafka.net.compat import KafkaNetClient
@@ -28,6 +34,7 @@ from kafka.net.sasl.oauth import AbstractTokenProvider
 from outputs.kerberos import KerberosError, KerberosExchange, Keytab
 from transport.address import KafkaAddress
 from transport.kafka_login import GSSAPI, NO_LOGIN, KafkaLogin, KafkaLoginError
+from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, RequiredTopic
 
 _TURN_BYTES = 1024**2
 
@@ -203,3 +210,50 @@ class _TurnTakingSocket:
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 (the socket's)
         return getattr(self._socket, name)
+
+
+_NONE: Final[dict[str, Any]] = {}
+_THERE_NOW: Final = (NoError, TopicAlreadyExistsError)
+
+
+def existing_topics(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> list[ExistingTopic]:
+    """Return the existing topics with their visible settings. Raise KafkaError."""
+    present = set(admin.list_topics())
+    there = [topic for topic in topics if topic.name in present]
+    if not there:
+        return []
+    described = {found["name"]: found for found in admin.describe_topics([topic.name for topic in there])}
+    settings = _settings(admin, there)
+    return [
+        ExistingTopic(topic, len(described[topic.name]["partitions"]), settings.get(topic.name, {})) for topic in there
+    ]
+
+
+def create_topics(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> dict[RequiredTopic, KafkaError]:
+    """Make the topics with their settings, wait for them, and return the brokers' refusals by topic.
+
+    Raise KafkaError. Raise IncompatibleBrokerVersion before 2.4, where the client would have to choose the replicas.
+    """
+    wanted = {topic.name: {"num_partitions": PARTITIONS, "configs": topic.settings} for topic in topics}
+    answers = {answer["name"]: answer for answer in admin.create_topics(wanted, raise_errors=False)["topics"]}
+    errors = {
+        topic: for_code(answers[topic.name]["error_code"])(answers[topic.name].get("error_message") or "")
+        for topic in topics
+    }
+    refused = {topic: error for topic, error in errors.items() if not isinstance(error, _THERE_NOW)}
+    if made := [topic.name for topic in topics if topic not in refused]:
+        admin.wait_for_topics(made)
+    return refused
+
+
+def _settings(admin: KafkaAdminClient, topics: Sequence[RequiredTopic]) -> dict[str, dict[str, str]]:
+    """Return settings by topic, without topics whose settings an ACL hides."""
+    resources = [ConfigResource(ConfigResourceType.TOPIC, topic.name, list(SETTINGS)) for topic in topics]
+    try:
+        answers = admin.describe_configs(resources, config_filter="all").get("topic", _NONE)
+    except IncompatibleBrokerVersion:  # before 0.11
+        return {}
+    return {
+        name: {key: found["value"] for key, found in values.items() if found.get("value") is not None}
+        for name, values in answers.items()
+    }

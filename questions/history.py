@@ -20,7 +20,7 @@ from questions.known_clusters import KnownCluster, LiveQuestion
 from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
 from questions.question import meaning
-from questions.subjects import subject_of
+from questions.search import subject_of
 from questions.timeline.lanes import Condition, lanes_of
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of

@@ -19,8 +19,7 @@ from questions.picture import Picture
 from questions.question import NotFoundError, Question, meaning
 from questions.whatif.consequences import troubled_by
 from questions.whatif.hypothetical_cluster import NoControllerError
-from questions.whatif.ranking import Loss, rank_losses
-from questions.whatif.rolling import RollingOrder, failing_starts, rolling_order
+from questions.whatif.rolling import Loss, RollingOrder, failing_starts, rank_losses, rolling_order
 from questions.whatif.scenario import Change, Scenario, Step, brokers_in, play
 from wording.said import Said, Table, line
 

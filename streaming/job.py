@@ -49,10 +49,14 @@ from streaming.replica import ReplicaProcessor
 from streaming.scratch import NoScratchError
 from streaming.separation import StreamBroker
 from streaming.sinks.sink import Batch, Sink, open_sink
-from streaming.sources.complete_read_requests import CompleteReadRequests
-from streaming.sources.kafka_reach import KafkaReach
-from streaming.sources.newest_complete_reads import Starts, as_text, from_text, newest_complete_reads
-from streaming.sources.records import check_journal, read_records, wait_for_kafka
+from streaming.sources.newest_complete_reads import (
+    CompleteReadRequests,
+    Starts,
+    as_text,
+    from_text,
+    newest_complete_reads,
+)
+from streaming.sources.records import KafkaReach, check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
 from streaming.spark.needs import jars_before, jars_behind
 from streaming.spark.session import java_process, spark_session

@@ -12,7 +12,7 @@ from questions.check import Check
 from questions.explain.subject import Explain
 from questions.may_restart import MayRestart
 from questions.question import Question, schema_of
-from questions.timeline.question import ShowTimeline
+from questions.timeline.timeline import ShowTimeline
 from questions.what_if import WhatIf, WhatIfEach, WhatIfRolling
 
 _CLUSTER: Final = "cluster"

@@ -16,7 +16,7 @@ from controller.transaction.conclusion import Conclusion, Outcome
 from controller.transaction.transaction import Transaction
 from wording.sentences import counted
 
-# Twice the longest time between two requests for a complete read (`streaming/sources/complete_read_requests.py`). A
+# Twice the longest time between two requests for a complete read (`streaming/sources/newest_complete_reads.py`). A
 # cluster that fails at each of these has not stopped failing.
 _OVER_AFTER_MS: Final = 2 * 3_600_000
 

@@ -22,7 +22,7 @@ from questions.known_clusters import KnownCluster, KnownClusters, LiveQuestion, 
 from questions.moments import TIMES, read_moment
 from questions.overview.overview import Overview
 from questions.question import NotFoundError, Question
-from questions.subjects import subject_of
+from questions.search import subject_of
 from questions.timeline.timeline import Timeline
 
 _FIELD: Final = re.compile(r"field `(\w+)`|at `\$\.(\w+)")  # in messages of msgspec

@@ -34,8 +34,7 @@ from questions.clients.groups import NO_CLIENTS
 from questions.known_clusters import ClientsOf, KnownClusters, now_ms
 from questions.memory import Memory
 from questions.overview.overview import Overview
-from questions.search import Found
-from questions.subjects import page_of
+from questions.search import Found, page_of
 
 _STATIC: Final = Path(__file__).parent / "static"
 _PAGE_THREADS: Final = 2

@@ -16,8 +16,7 @@ from markupsafe import Markup, escape
 from controller.contract.ids import BrokerId
 from dashboards.drawn_map.canvas import NARROW, WIDE, segment
 from dashboards.drawn_map.map import Drawn, drawn_map
-from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, word_of
-from dashboards.drawn_timeline.strip import folded_lanes
+from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, folded_lanes, word_of
 from dashboards.page.fleet import fleet_counts, fleet_groups, fleet_headline, fleet_title, title_of
 from questions.history import WINDOWS_SECONDS
 from questions.overview.impact_map import ImpactMap, Moment
@@ -26,9 +25,8 @@ from questions.overview.overview import Rack
 from questions.overview.recent import Strip
 from questions.picture import Beginning
 from questions.state import WORDS
-from questions.timeline.folding import folded
 from questions.timeline.lanes import Condition
-from questions.timeline.timeline import Timeline
+from questions.timeline.timeline import Timeline, folded
 from transport.printable import printable
 from wording.facts import event_since
 from wording.sentences import counted, listed

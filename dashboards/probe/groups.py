@@ -12,8 +12,8 @@ import msgspec
 
 from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from dashboards.probe.broker import ProbeError, choose_endpoint
+from dashboards.probe.comparison import CurrentRows, Rounds, now_ms
 from dashboards.probe.config import ProbeConfig
-from dashboards.probe.current import CurrentRows, Rounds, now_ms
 from dashboards.probe.group_requests import GROUPS_OF_A_REQUEST, DeniedError, GroupRequests
 from dashboards.probe.kept_groups import keep_groups, kept_groups
 from questions.clients.groups import troubled_in

@@ -18,9 +18,17 @@ from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import ActiveAlerts, Source
 from dashboards.errors import ServeError
 from dashboards.probe.broker import BrokerConnection, BrokerView, ProbeError, choose_endpoint, expected_bytes
-from dashboards.probe.comparison import PartitionDifference, PartitionName, differences, lasting
+from dashboards.probe.comparison import (
+    CurrentRows,
+    PartitionDifference,
+    PartitionName,
+    Rounds,
+    differences,
+    gauges_of,
+    lasting,
+    now_ms,
+)
 from dashboards.probe.config import ProbeConfig
-from dashboards.probe.current import CurrentRows, Rounds, gauges_of, now_ms
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
 from dashboards.probe.groups import GroupsProbe
 from dashboards.probe.quorum import QuorumProbe, is_asked

@@ -1,23 +1,26 @@
-"""Ask the nodes of a cluster on the way to KRaft for their modes, and compare the quorum with ZooKeeper's rows."""
+"""Ask the nodes of a cluster on the way to KRaft for their modes, and compare the quorum with ZooKeeper's rows.
+
+An alert opens if the migration is finalized while brokers are still registered in ZooKeeper (KAFKA-20960).
+"""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from controller.contract.alert_row import AlertRow
+from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
-from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source
-from dashboards.probe import finalization
+from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source, alert_at
 from dashboards.probe.broker import ProbeError, choose_endpoint
+from dashboards.probe.comparison import CurrentRows, NothingNewError, Rounds, now_ms
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
-from dashboards.probe.current import CurrentRows, NothingNewError, Rounds, now_ms
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import (
     BothValues,
@@ -28,13 +31,54 @@ from migration.comparison.view import (
     leadership_text,
     replicas_text,
 )
-from migration.nodes.nodes import Mode, Nodes, Quorum
+from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.nodes.requests import ask_nodes
 from outputs.kafka_node import NodeError
 from questions.cluster_rows import ClusterSnapshot
 from transport.kafka_login import NodeLogin
-from wording.sentences import counted
+from wording.sentences import counted, listed, plural
 from wording.times import rfc3339
+
+
+def is_too_early(unflagged: Sequence[Node], row: MigrationRow) -> bool:
+    """Return whether KRaft leads, a controller lacks the migration flag, and a broker is registered in ZooKeeper."""
+    return bool(unflagged) and row.leader >= 0 and row.offset > 0 and bool(row.zookeeper_brokers)
+
+
+def open_alert(unflagged: Sequence[Node], row: MigrationRow, gauges: GaugesRow, since_ms: int) -> AlertRow:
+    """Return the alert that names the controllers without the migration flag and the registered brokers."""
+    controllers = " and ".join(sorted(node.name for node in unflagged))
+    brokers, count = listed(row.zookeeper_brokers), len(row.zookeeper_brokers)
+    return _alert(
+        gauges,
+        state="open",
+        since_ms=since_ms,
+        cause=f"{controllers} {plural(len(unflagged), 'runs', 'run')} without the migration flag while {brokers} "
+        f"{plural(count, 'is', 'are')} still registered in ZooKeeper: {brokers} {plural(count, 'gets', 'get')} no "
+        "metadata from a leader without the flag. Restart no other controller",
+        action=f"restart {controllers} with the migration flag, restart {brokers} in KRaft mode, and finalize when "
+        "/brokers/ids is empty. If no controller has the flag any more, restart the brokers in KRaft mode at once",
+        evidence=(f"{brokers} at zxid {gauges.zxid:#x}, by /brokers/ids",),
+    )
+
+
+def resolved_alert(gauges: GaugesRow) -> AlertRow:
+    """Return the row that resolves the alert."""
+    cause = "every controller has the migration flag again, or no broker is registered in ZooKeeper"
+    return _alert(gauges, state="resolved", since_ms=gauges.time_ms, cause=cause)
+
+
+def _alert(gauges: GaugesRow, **fields: object) -> AlertRow:
+    return alert_at(
+        gauges,
+        id=FINALIZED_TOO_EARLY,
+        alert=FINALIZED_TOO_EARLY,
+        severity=Severity.PAGE,
+        subject="migration",
+        group="migration",
+        **fields,
+    )
+
 
 SILENT = "silent"
 COMPARED = (CopiedSubject.REPLICAS, CopiedSubject.PARTITIONS)
@@ -151,11 +195,11 @@ class QuorumProbe:
             return
         is_open = before is not None and before.state == "open"
         unflagged = nodes.in_mode(Mode.CONTROLLER)
-        if row is not None and finalization.is_too_early(unflagged, row):
+        if row is not None and is_too_early(unflagged, row):
             since_ms = before.since_ms if before is not None and is_open else gauges.time_ms
-            self._too_early = finalization.open_alert(unflagged, row, gauges, since_ms)
+            self._too_early = open_alert(unflagged, row, gauges, since_ms)
         elif is_open:
-            self._too_early = finalization.resolved_alert(gauges)
+            self._too_early = resolved_alert(gauges)
 
     def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[CopiedSubject, int] | None:
         """Return the differences that last for `confirm_seconds` with an unchanged quorum."""

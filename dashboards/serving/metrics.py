@@ -1,13 +1,19 @@
-"""Route of a metrics page in the format that a scraper wants. All waiting scrapers share one rendering."""
+"""Route of a metrics page in the format that a scraper wants, and the live memory of this process.
+
+All waiting scrapers share one rendering.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gzip
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
 
 from anyio import CapacityLimiter, Lock, to_thread
 from prometheus_client import CollectorRegistry
@@ -21,7 +27,40 @@ from starlette.routing import Route
 from dashboards.catalogue import process_metrics
 from dashboards.catalogue.families import family
 from dashboards.catalogue.metric import METRICS_PAGE
-from dashboards.serving.live_memory import LiveMemory, live_memory
+
+
+class LiveMemory(NamedTuple):
+    """What a process holds, without free memory between its objects."""
+
+    small_objects: int  # of up to 512 bytes, which Python allocates itself
+    heap_bytes: int | None  # of larger objects. Only glibc tells it
+
+
+def live_memory() -> LiveMemory:
+    """Return the live memory of this process."""
+    return LiveMemory(sys.getallocatedblocks(), _heap_bytes())
+
+
+class _MallocInfo(ctypes.Structure):
+    """Result of `mallinfo2`, which glibc has from 2.33 on."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
+    )
+
+
+def _heap_bytes() -> int | None:
+    """Return the bytes in use in glibc's heaps, or None with another C library."""
+    library = ctypes.CDLL(None)
+    if not hasattr(library, "mallinfo2"):
+        return None
+    library.mallinfo2.restype = _MallocInfo
+    info = library.mallinfo2()
+    return int(info.uordblks + info.hblkhd)
 
 
 @dataclass(frozen=True, slots=True)

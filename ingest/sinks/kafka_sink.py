@@ -27,8 +27,7 @@ from controller.contract.records import BadRecordError, Record, decode_record, e
 from ingest.errors import IngestError
 from ingest.separation import KafkaIdentity
 from ingest.sinks.sink import SinkUnavailableError
-from outputs.kafka_connections import client_options, error_in_words
-from outputs.kafka_topics import create_topics, existing_topics
+from outputs.kafka_connections import client_options, create_topics, error_in_words, existing_topics
 from transport.address import KafkaAddress
 from transport.topics import RequiredTopic, refusal, request_topic, stream_topics, unfit
 

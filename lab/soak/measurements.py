@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dashboards.serving.live_memory import LiveMemory
+from dashboards.serving.metrics import LiveMemory
 from lab.soak.kontrast import PARTS, STREAM, Kontrast
 from tests.processes import command_line_of, descendants
 

@@ -1,20 +1,119 @@
-"""A topic whose deletion stopped half-way: the remaining znodes, and the commands that remove them.
+"""Topics that no controller has: one whose deletion stopped half-way, and one whose znode ends every controller.
 
-The controller deletes `/brokers/topics/T`, its children first, then `/config/topics/T`, and last
-`/admin/delete_topics/T` (TopicDeletionManager.completeDeleteTopic). The remaining znodes show its progress.
+The first names the remaining znodes and the commands that remove them. The controller deletes `/brokers/topics/T`, its
+children first, then `/config/topics/T`, and last `/admin/delete_topics/T` (TopicDeletionManager.completeDeleteTopic).
+The remaining znodes show its progress. The second has what ZooKeeper still has, and the content to write back.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from controller.contract.ids import NO_LEADER, PartitionId
 from controller.contract.remedies.remedy import Remedy
-from controller.contract.remedies.topics import DELETE_DELETION_ENTRY, DELETE_PARTITION_ZNODES, DELETE_SETTINGS
+from controller.contract.remedies.topics import (
+    DELETE_DELETION_ENTRY,
+    DELETE_PARTITION_ZNODES,
+    DELETE_SETTINGS,
+    WRITE_TOPIC_BACK,
+)
+from controller.contract.znode_table import locate
+from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode
 from questions.explain.causes import last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
-from questions.explain.unloadable_topic import has_leaders, is_deletion_requested, is_unloadable
 from questions.picture import Picture
+from wording.facts import replicas_in_words
+
+_TOPICS: Final = "/brokers/topics"
+_MAY_HAVE_IDS: Final = (2, 7)
+_UNKNOWN_ID: Final = "ID"  # placeholder for the id, which brokers have in partition.metadata
+
+
+def is_unloadable(picture: Picture, name: str) -> bool:
+    """Return whether the topic's znode is there and ends every controller that loads it."""
+    return name in picture.header.damaged.unloadable
+
+
+def is_deletion_requested(picture: Picture, name: str) -> bool:
+    """Return whether /admin/delete_topics has an entry of the topic."""
+    return f"{_ENTRIES}/{name}" in (picture.records or {})
+
+
+def has_leaders(picture: Picture, name: str) -> bool:
+    """Return whether a state of the topic names a leader. A deletion takes the leaders away before it removes data."""
+    return any(state.leader >= 0 for _, state in _states(picture, name))
+
+
+def explain_unloadable_topic(picture: Picture, name: str) -> Explanation:
+    """Explain the loss of the znode's content, with the content to write back."""
+    path = f"{_TOPICS}/{name}"
+    return explanation_of(
+        picture,
+        f"topic {name}",
+        f"{path} is empty or no JSON object, so every broker fails that loads it as controller",
+        statements=_statements_of_unloadable(picture, name),
+        causes=last_writes(picture, [(path, "its content")]),
+        findings=findings_about(picture, names=(name,)),
+    )
+
+
+def _statements_of_unloadable(picture: Picture, name: str) -> Iterator[Statement]:
+    if is_deletion_requested(picture, name):
+        yield Statement("deletion", "requested, and continues once a controller can load the topic", Certainty.EXPECTED)
+    else:
+        yield Statement("deletion", f"nobody asked for it, because {_ENTRIES}/{name} does not exist")
+    states = dict(sorted(_states(picture, name)))
+    for number, state in states.items():
+        leader = "none" if state.leader == NO_LEADER else f"broker {state.leader}"
+        yield Statement(f"partition {number}", f"leader {leader}, {replicas_in_words(state.isr)}")
+    topic = picture.topic(name)
+    if topic is not None:
+        assignment = {number: partition.replicas for number, partition in sorted(topic.partitions.items())}
+        topic_id = topic.topic_id or _UNKNOWN_ID
+    else:
+        assignment = {number: _leader_first(state) for number, state in states.items()}
+        topic_id = _UNKNOWN_ID
+    if not assignment:
+        yield Statement("do", "look for its log directories on the brokers, which have its partitions and its id")
+        return
+    content = topic_content(picture, assignment, topic_id)
+    way = WRITE_TOPIC_BACK.met.filled(TOPIC=name, CONTENT=content).way(picture.header.profile.release)
+    yield Statement("do", way.says, Certainty.EXPECTED)
+    for command in way.commands:
+        yield Statement("", command, Certainty.EXPECTED)
+    if topic is None:
+        yield Statement("", "add replicas that are not in sync, as brokers' log directories show", Certainty.EXPECTED)
+
+
+def _states(picture: Picture, name: str) -> Iterator[tuple[PartitionId, StateZnode]]:
+    below = f"{_TOPICS}/{name}/partitions/"
+    for path, record in (picture.records or {}).items():
+        if path.startswith(below) and path.endswith("/state"):
+            try:
+                yield locate(path).partition, decode(record.content, StateZnode)
+            except ZnodeError:
+                continue
+
+
+def _leader_first(state: StateZnode) -> Brokers:
+    return tuple(sorted(state.isr, key=lambda broker: broker != state.leader))
+
+
+def topic_content(picture: Picture, assignment: dict[PartitionId, Brokers], topic_id: str) -> str:
+    """Return the content of a topic's znode as the cluster's release writes it (`TopicZNode.encode`).
+
+    From 2.7 on the content has an id, because Kontrast cannot tell 2.8 from 2.7 if it can read no topic, and the
+    controller would replace a missing id by another one.
+    """
+    profile = picture.header.profile
+    content: dict[str, object] = {"version": 1, "partitions": {str(at): each for at, each in assignment.items()}}
+    if profile.reassigns_in_topic_znode:
+        content |= {"version": 2, "adding_replicas": {}, "removing_replicas": {}}
+    if profile.release >= _MAY_HAVE_IDS:
+        content |= {"version": 3, "topic_id": topic_id}
+    return json.dumps(content, separators=(",", ":"))
 
 
 class _Leftover(NamedTuple):

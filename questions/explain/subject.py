@@ -1,28 +1,110 @@
-"""Subjects of questions and their notation: orders-7, orders, broker 3, controller."""
+"""Subjects of questions and their notation (orders-7, orders, broker 3, controller), and the state of a consumer group.
+
+A group's coordinator is known by ZooKeeper, its members and partitions by the brokers' last answers.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Final
 
 import msgspec
 
-from controller.contract.ids import BrokerId, PartitionId, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, PartitionId, TopicPartition
 from controller.contract.row import Row
+from questions.clients.groups import answered_ago, effects_in_words, effects_on, sizes_in, troubled_in_context
+from questions.clients.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
 from questions.explain import causes
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
-from questions.explain.deleted_topic import explain_deleted_topic, has_leftovers
-from questions.explain.explanation import Explanation
-from questions.explain.group import explain_group
+from questions.explain.deleted_topic import (
+    explain_deleted_topic,
+    explain_unloadable_topic,
+    has_leftovers,
+    is_unloadable,
+)
+from questions.explain.explanation import Explanation, Statement, explanation_of
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
-from questions.explain.unloadable_topic import explain_unloadable_topic, is_unloadable
 from questions.known_brokers import is_known
 from questions.picture import Picture
 from questions.question import NotFoundError, Question, Scope, meaning
-from wording.sentences import near
+from wording.sentences import counted, joined, near
+
+_NAMED: Final = 10
+_NOT_ASKED: Final = "not known. Set groups = true in [serve.probe], so that `kontrast serve` asks the brokers"
+
+
+def explain_group(picture: Picture, name: str) -> Explanation | None:
+    """Return the explanation of a group, None if the brokers do not know the group.
+
+    If no broker has answered yet, only the group's coordinator is known.
+    """
+    clients = picture.clients
+    group = clients.known.groups.get(name)
+    if group is None and clients.known.asked_ms:
+        return None
+    troubled = troubled_in_context(picture.context)
+    effects, lost = effects_on(group or Group(name, "", 0), troubled)
+    coordinator = coordinator_of(CONSUMER_OFFSETS, name, troubled.sizes)
+    needed = [*lost, *([TopicPartition(*coordinator)] if coordinator else [])]
+    since = [each.problem_since_ms for each in map(picture.partition, needed) if each is not None and each.problem]
+    return explanation_of(
+        picture,
+        f"group {name}",
+        effects_in_words(effects, lost) or _headline(group),
+        is_well=not effects,
+        since=picture.since(min(since)) if effects and since else None,
+        statements=_statements(picture, name, group, lost),
+        causes=(),
+        findings=(),
+    )
+
+
+def _headline(group: Group | None) -> str:
+    if group is None:
+        return "its coordinator can be reached"
+    return "reads all its partitions, and can commit" if group.is_running else "nobody reads in its name"
+
+
+def _statements(
+    picture: Picture, name: str, group: Group | None, lost: Sequence[TopicPartition]
+) -> Iterator[Statement]:
+    team = picture.clients.teams.team_of(name)
+    if team is not None:
+        yield Statement("team", str(team))
+    yield Statement("coordinator", _coordinator(picture, name))
+    if group is None:
+        yield Statement("members", _NOT_ASKED)
+        return
+    members = "with members" if group.has_members else "without members"
+    yield Statement("state", f"{group.state}, {members}, {answered_ago(group.seen_ms, picture.now_ms)}")
+    if group.subscribes:
+        yield Statement("subscribes", joined(group.subscribes))
+    reads = [f"{counted(len(numbers), 'partition')} of {topic}" for topic, numbers in group.reads.items()]
+    if reads:
+        yield Statement("reads", joined(reads))
+    for tp in lost[:_NAMED]:
+        yield Statement("", f"{tp}: {picture.reason(tp)}")
+    if group.committed:
+        yield Statement("committed", f"offsets of {joined(list(group.committed))}")
+    for gap in picture.clients.known.gaps:
+        yield Statement("not known", gap)
+
+
+def _coordinator(picture: Picture, name: str) -> str:
+    found = coordinator_of(CONSUMER_OFFSETS, name, sizes_in(picture.context))
+    if found is None:
+        return f"none yet, because {CONSUMER_OFFSETS} does not exist"
+    tp = TopicPartition(*found)
+    partition = picture.partition(tp)
+    state = None if partition is None else partition.zk_state
+    if partition is None or partition.problem is not None or state is None or state.leader == NO_LEADER:
+        reason = None if partition is None or partition.problem is None else picture.reason(tp)
+        return f"{tp}: {reason or 'it has no leader'}"
+    return f"broker {state.leader}, which leads {tp}"
+
 
 _PARTITION: Final = re.compile(r"(?P<topic>.+)-(?P<number>0|[1-9][0-9]{0,8})")
 NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,8}")

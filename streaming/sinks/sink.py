@@ -1,23 +1,26 @@
 """Sink for the output rows of a repeatable batch, with one journal or one Kafka topic per output.
 
 A journal skips its newest batch. Otherwise, and always in Kafka, a repeated batch writes its rows again under equal
-keys and places. By the ends of its journal each output proves that it has all rows before the next batch.
+keys and places. By the ends of its journal each output proves that it has all rows before the next batch. Compaction
+keeps the newest row of each subject since its beginning.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession, functions as sql
 
 from controller.contract.job_row import JobRow, OutputEnd
+from controller.contract.metadata_rows import BeginningRow
+from controller.contract.newest_rows import NewestRows
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, BadRowError, decode_row, encode_row
 from streaming.checkpoint.directory import REBUILD, Fence
 from streaming.config import Retention, StreamConfig
@@ -25,12 +28,53 @@ from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
 from streaming.published import unpack
 from streaming.python_memory import return_free_memory
-from streaming.sinks.standing_rows import StandingRows
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import make_private
 from transport.journal import Fsync, JournalError, JournalWriter
 from transport.segments import newest_lines
 from transport.topics import RequiredTopic, output_topic
+
+
+class _Line(NamedTuple):
+    generation: int
+    seq: int
+    ordinal: int
+    line: bytes
+
+
+class StandingRows:
+    """The rows that still hold among the added rows, in order. A cluster's beginning stays before its rows.
+
+    Unreadable rows stay, because a newer Kontrast may have written them.
+    """
+
+    def __init__(self) -> None:
+        self._added = 0
+        self._clusters: dict[str, NewestRows[str, _Line]] = {}
+
+    def add(self, line: bytes) -> None:
+        """Take the next row into account."""
+        self._added += 1
+        try:
+            row = decode_row(line)
+        except BadRowError:
+            self._keep("", line.decode("utf-8", "replace"), _Line(0, self._added, 0, line))
+            return
+        if isinstance(row, JobRow):
+            self._keep("", row.subject_key(), _Line(0, self._added, 0, line))
+            return
+        if isinstance(row, BeginningRow):
+            self._clusters[row.cluster] = NewestRows()
+        placed = _Line(row.generation, row.seq, row.ordinal, line)
+        self._keep(row.cluster, row.subject_key(), placed, ends=row.ends_subject)
+
+    def _keep(self, cluster: str, key: str, placed: _Line, *, ends: bool = False) -> None:
+        self._clusters.setdefault(cluster, NewestRows()).apply(key, placed, removes=ends)
+
+    def lines(self) -> Sequence[bytes]:
+        """Return the rows that hold."""
+        return [placed.line for known in self._clusters.values() for placed in sorted(known.rows.values())]
+
 
 Writers = Mapping[str, JournalWriter]
 Ends = dict[str, OutputEnd]

@@ -21,7 +21,7 @@ from outputs import open_outputs
 from outputs.follower import Follower
 from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from questions.memory import Memory
-from streaming.sinks.standing_rows import StandingRows
+from streaming.sinks.sink import StandingRows
 from tests.outputs.topics import Topics
 from tests.rows import NEVER_STALE_MS, TIME_MS
 from tests.waiting import eventually

@@ -11,9 +11,8 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.sender import delivery_collector
 from dashboards.catalogue.table import CATALOGUE
-from dashboards.probe.comparison import DifferenceKind, PartitionDifference
+from dashboards.probe.comparison import CurrentRows, DifferenceKind, PartitionDifference
 from dashboards.probe.config import ProbeConfig
-from dashboards.probe.current import CurrentRows
 from dashboards.probe.findings import BrokerFindings
 from dashboards.probe.metrics import broker_view_collector, quorum_collector
 from dashboards.probe.prober import ProbedBroker, Prober

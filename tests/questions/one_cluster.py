@@ -50,8 +50,7 @@ from questions.question import Scope
 from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
-from questions.whatif.ranking import rank_losses
-from questions.whatif.rolling import rolling_order
+from questions.whatif.rolling import rank_losses, rolling_order
 from questions.whatif.scenario import Change, Step, brokers_in, play
 from streaming.config import BrokersConfig
 from tests.archives import extract

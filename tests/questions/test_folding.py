@@ -8,7 +8,7 @@ import pytest
 from controller.contract.alert_row import Severity
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
-from questions.timeline.folding import folded
+from questions.timeline.timeline import folded
 
 
 def event(says: str, time_ms: int = 0, *changes: Change) -> Event:

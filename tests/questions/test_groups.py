@@ -12,8 +12,7 @@ from questions.clients.groups import Clients, Effect, Troubled, impact_of, reade
 from questions.clients.known_groups import Described, Group, KnownGroups, Round, after_round, coordinator_partition
 from questions.clients.teams import read_teams
 from questions.explain.explanation import Explanation
-from questions.explain.group import explain_group
-from questions.explain.subject import read_subject
+from questions.explain.subject import explain_group, read_subject
 from questions.explain.topic import explain_topic
 from questions.may_restart import restartable
 from questions.picture import Picture

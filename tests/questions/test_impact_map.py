@@ -12,7 +12,7 @@ from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, M
 from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overviews
 from questions.overview.partition_groups import place_of
-from questions.whatif.ranking import rank_losses
+from questions.whatif.rolling import rank_losses
 from questions.whatif.scenario import Change, Step, play
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Size, Story

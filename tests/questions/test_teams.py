@@ -11,8 +11,7 @@ from questions.clients.teams import Team, named, read_teams
 from questions.losses import play_losses
 from questions.may_restart import restartable
 from questions.picture import Picture
-from questions.whatif.ranking import rank_losses
-from questions.whatif.rolling import rolling_order
+from questions.whatif.rolling import rank_losses, rolling_order
 from questions.whatif.scenario import Change
 from tests.controller.znode_history import ZnodeHistory
 from tests.questions.cluster import brokers, controller, look, topic

@@ -11,10 +11,8 @@ from controller.contract.ids import TopicPartition
 from controller.model.context import Context
 from questions.whatif.consequences import consequences, is_offline
 from questions.whatif.hypothetical_cluster import HypotheticalCluster, NoControllerError
-from questions.whatif.ranking import rank_losses
-from questions.whatif.reassignment_check import Taken, check_reassignment
-from questions.whatif.rolling import rolling_order
-from questions.whatif.scenario import Change, Step, play
+from questions.whatif.rolling import rank_losses, rolling_order
+from questions.whatif.scenario import Change, Step, Taken, check_reassignment, play
 from tests.controller.znode_history import ZnodeHistory
 
 THREE = {"a": {0: ([1, 2, 3], 1, 4, [1, 2, 3]), 1: ([2, 3, 1], 2, 4, [2, 3, 1])}}
@@ -192,7 +190,7 @@ def test_a_reassignment_checked_by_kinds_is_as_played_with_every_partition(
 def test_a_reassignment_is_checked_with_one_partition_of_each_kind(monkeypatch: pytest.MonkeyPatch):
     context, played = many(), []
     monkeypatch.setattr(
-        "questions.whatif.reassignment_check.play",
+        "questions.whatif.scenario.play",
         lambda context, steps: played.extend(steps[0].targets) or play(context, steps),
     )
     strict = {TopicPartition("strict", number): (1, to) for number, to in enumerate((4, 5, 2))}

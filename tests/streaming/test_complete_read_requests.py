@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from streaming.sources import complete_read_requests
-from streaming.sources.complete_read_requests import CompleteReadRequests, wait_seconds
+from streaming.sources import newest_complete_reads
+from streaming.sources.newest_complete_reads import CompleteReadRequests, wait_seconds
 from transport.address import JournalAddress
 from transport.topics import complete_read_requested_ns
 
@@ -37,7 +37,7 @@ class Clock:
 @pytest.fixture
 def clock(tmp_path: Path, monkeypatch) -> Clock:
     clock = Clock(tmp_path)
-    monkeypatch.setattr(complete_read_requests, "time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr(newest_complete_reads, "time", SimpleNamespace(monotonic=lambda: clock.now))
     return clock
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from cli.embedded.cluster import KafkaCluster
 from cli.embedded.process import free_port
 from controller.contract.outputs import OUTPUTS
-from streaming.sources import kafka_reach
+from streaming.sources import records
 from tests.relay import Relay
 from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
@@ -91,7 +91,7 @@ def test_a_slow_link_that_falls_silent_and_breaks_loses_no_row(
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(kafka_reach, "_LOG_AGAIN_SECONDS", 3.0)
+    monkeypatch.setattr(records, "_LOG_AGAIN_SECONDS", 3.0)
 
     def warned(words: str) -> list[float]:
         """Return the times of the log's lines on the Kafka behind the relay."""

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming.sources import kafka_reach
-from streaming.sources.kafka_reach import KafkaReach
+from streaming.sources import records
+from streaming.sources.records import KafkaReach
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
 
@@ -43,7 +43,7 @@ def test_one_line_when_kafka_goes_and_one_when_it_is_back(caplog):
 
 
 def test_the_line_comes_again_each_minute(caplog, monkeypatch):
-    monkeypatch.setattr(kafka_reach, "_LOG_AGAIN_SECONDS", 0.05)
+    monkeypatch.setattr(records, "_LOG_AGAIN_SECONDS", 0.05)
     reach = KafkaReach([KafkaAddress("127.0.0.1:1", "records")])
 
     def look() -> list[str]:
@@ -78,7 +78,7 @@ def test_a_kafka_that_accepts_connections_and_stays_silent_does_not_answer(caplo
 
 
 def test_it_is_looked_at_while_the_body_runs(caplog, monkeypatch):
-    monkeypatch.setattr(kafka_reach, "_LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(records, "_LOOK_SECONDS", 0.01)
     reach = KafkaReach([KafkaAddress("127.0.0.1:1", "records"), JournalAddress(Path("/tmp/journal"))])
     with reach.watched():
         (line,) = eventually(lambda: lines(caplog))

@@ -11,7 +11,7 @@ from controller.contract.metadata_rows import BeginningRow, BrokerRow, Partition
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
 from questions.memory import Memory
-from streaming.sinks.standing_rows import StandingRows
+from streaming.sinks.sink import StandingRows
 from tests.streaming.cluster_records import life_of
 
 _STAMP = {"ordinal": 0, "zxid": 1, "time_ms": 1}

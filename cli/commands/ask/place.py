@@ -126,9 +126,9 @@ def _print(
     picture: Picture, movement: Movement, placed: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
 ) -> ExitCode:
     """Print the JSON to standard output, and its effect to standard error."""
-    from questions.reassignment_json import encode_reassignment
+    from questions.placement import encode_reassignment
     from questions.whatif.hypothetical_cluster import NoControllerError
-    from questions.whatif.reassignment_check import check_reassignment
+    from questions.whatif.scenario import check_reassignment
 
     for line in encode_reassignment(movement.targets if placed is None else placed).splitlines():
         print_json_line(line)

@@ -17,8 +17,7 @@ from cli.sources.asking import ask_question
 from cli.sources.options import source_of, source_options
 from cli.sources.source import Source
 from questions.doubts import doubts
-from questions.timeline.question import ShowTimeline
-from questions.timeline.timeline import Timeline
+from questions.timeline.timeline import ShowTimeline, Timeline
 
 if TYPE_CHECKING:
     from questions.picture import Picture

@@ -12,7 +12,7 @@ import threading
 import time
 from pathlib import Path
 
-from dashboards.serving.live_memory import live_memory
+from dashboards.serving.metrics import live_memory
 
 _DIRECTORY = Path(os.environ["SOAK_LIVE_MEMORY"])
 _EACH_SECONDS = 10
