@@ -48,7 +48,7 @@ def test_a_job_that_fails_ends_with_its_own_exit_code(java, streams, work_off, t
     streams.append(life.lines[half:])
     shutil.rmtree(streams.outputs)  # the job notices the loss in the middle of a batch
     assert jobs.code_of() == 3
-    assert "the rows between them are lost" in jobs.said
+    assert "lost rows of batches before" in jobs.said
     assert jobs.code_of("--rebuild") == 0
 
 
