@@ -18,7 +18,7 @@ from prometheus_client.samples import Sample
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.metadata_rows import BeginningRow, PartitionRow
 from controller.contract.outputs import decode_row
-from dashboards.catalogue import broker_metrics, controller_metrics, partition_metrics, pipeline_metrics
+from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL, Metric
 from outputs import open_outputs
 from questions.memory import Memory
@@ -58,17 +58,17 @@ class Published:
             return None
         self._read()
         known = self._memory.cluster(self._cluster)
-        controllers = [int(sample.labels["broker"]) for sample in _of(samples, controller_metrics.CONTROLLER_INFO)]
+        controllers = [int(sample.labels["broker"]) for sample in _of(samples, cluster_metrics.CONTROLLER_INFO)]
         return PublishedCluster(
             controller=controllers[0] if controllers else -1,
-            brokers=_count(samples, broker_metrics.BROKERS),
-            topics=_count(samples, partition_metrics.TOPICS),
-            online=_count(samples, partition_metrics.PARTITIONS, state="online"),
+            brokers=_count(samples, cluster_metrics.BROKERS),
+            topics=_count(samples, cluster_metrics.TOPICS),
+            online=_count(samples, cluster_metrics.PARTITIONS, state="online"),
             unusable={
                 f"{sample.labels['topic']}-{sample.labels['partition']}": sample.labels["reason"]
-                for sample in _of(samples, partition_metrics.OFFLINE_SINCE)
+                for sample in _of(samples, cluster_metrics.OFFLINE_SINCE)
             },
-            under_replicated=_count(samples, partition_metrics.UNDER_REPLICATED),
+            under_replicated=_count(samples, cluster_metrics.UNDER_REPLICATED),
             leaders={
                 f"{topic}-{number}": row.leader
                 for (topic, number), row in self._memory.partitions(self._cluster).items()

@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dashboards.catalogue.alert_metrics import ALERT_SINCE
+from dashboards.catalogue.cluster_metrics import ALERT_SINCE
 from dashboards.errors import ServeError
 from transport.secret import read_secret
 

@@ -18,7 +18,7 @@ from dashboards.alerting.alertmanager import Alertmanager, RefusedError, Unreach
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Labels, Message
 from dashboards.alerting.registry import AlertRegistry
-from dashboards.catalogue import delivery_metrics
+from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.families import Sample, TableCollector, value_of
 from dashboards.catalogue.metric import Metric
 
@@ -184,11 +184,11 @@ class Sender:
 # The samples of each metric for one Alertmanager.
 _SAMPLES: Mapping[Metric, Callable[[Sender], Iterable[Sample]]] = MappingProxyType(
     {
-        delivery_metrics.ALERT_DELIVERIES: lambda sender: [
+        pipeline_metrics.ALERT_DELIVERIES: lambda sender: [
             ((result.value,), count) for result, count in sender.results.items()
         ],
-        delivery_metrics.ALERTMANAGER_UP: value_of(lambda sender: sender.is_up),
-        delivery_metrics.ALERTMANAGER_LAST_DELIVERY: value_of(lambda sender: sender.delivered_ms / 1000 or None),
+        pipeline_metrics.ALERTMANAGER_UP: value_of(lambda sender: sender.is_up),
+        pipeline_metrics.ALERTMANAGER_LAST_DELIVERY: value_of(lambda sender: sender.delivered_ms / 1000 or None),
     }
 )
 

@@ -18,12 +18,7 @@ from prometheus_client.registry import Collector
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
 from dashboards.alerting.message import ALERT_ID, RANK, Message
-from dashboards.catalogue import (
-    alert_metrics,
-    controller_metrics,
-    job_metrics,
-    pipeline_metrics,
-)
+from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.families import Sample, family, lag_family, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.catalogue.table import CATALOGUE
@@ -79,7 +74,7 @@ def _alert_since(scrape: Scrape) -> Iterator[Sample]:
     for cluster, alerts in sorted(scrape.alerts.items()):
         series: dict[tuple[str, ...], Message] = {}
         for message in alerts:  # the messages to several teams are one series, because the team is no label here
-            labels = (message.label(name) for name in alert_metrics.ALERT_SINCE.labels[3:-1])
+            labels = (message.label(name) for name in cluster_metrics.ALERT_SINCE.labels[3:-1])
             rank = dict(message.annotations).get(RANK, "")
             series.setdefault((cluster, message.label("alert"), message.severity.value, *labels, rank), message)
         for each, message in islice(series.items(), scrape.limits.alerts):
@@ -123,8 +118,8 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
         pipeline_metrics.PAGE_INFO: lambda scrape: [((scrape.page_url,), 1)] if scrape.page_url else [],
         pipeline_metrics.CLUSTER_STATE: _state,
         pipeline_metrics.HEARTBEAT: _heartbeats,
-        alert_metrics.ALERT_SINCE: _alert_since,
-        alert_metrics.ALERT_DETAIL_DROPPED: _alerts_dropped,
+        cluster_metrics.ALERT_SINCE: _alert_since,
+        cluster_metrics.ALERT_DETAIL_DROPPED: _alerts_dropped,
         pipeline_metrics.SESSION_CONNECTED: _with_gauges(lambda gauges: ((), gauges.session == "connected")),
         pipeline_metrics.WATCH_INFO: _with_gauges(lambda gauges: ((gauges.watch_mode,), 1)),
         pipeline_metrics.ROWS: lambda scrape: scrape.reading.rows.items(),
@@ -132,24 +127,24 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
             ((output,), count) for output, count in scrape.reading.bad_rows.items()
         ],
         pipeline_metrics.GAPS: lambda scrape: [((output,), count) for output, count in scrape.reading.gaps.items()],
-        job_metrics.JOB_STARTED: _job_value(lambda job: job.began_ms / 1000),
-        job_metrics.JOB_LAST_BATCH: _job_value(lambda job: job.time_ms / 1000),
-        job_metrics.JOB_BATCHES: _job_value(lambda job: job.batches),
-        job_metrics.JOB_RECORDS: _job_value(lambda job: job.records),
-        job_metrics.JOB_REFUSED: _job_value(lambda job: job.refused),
-        job_metrics.JOB_ROWS: _job_value(lambda job: job.rows),
-        job_metrics.JOB_PHASES: _of_job(
+        pipeline_metrics.JOB_STARTED: _job_value(lambda job: job.began_ms / 1000),
+        pipeline_metrics.JOB_LAST_BATCH: _job_value(lambda job: job.time_ms / 1000),
+        pipeline_metrics.JOB_BATCHES: _job_value(lambda job: job.batches),
+        pipeline_metrics.JOB_RECORDS: _job_value(lambda job: job.records),
+        pipeline_metrics.JOB_REFUSED: _job_value(lambda job: job.refused),
+        pipeline_metrics.JOB_ROWS: _job_value(lambda job: job.rows),
+        pipeline_metrics.JOB_PHASES: _of_job(
             lambda job: [((phase,), spent_ms / 1000) for phase, spent_ms in sorted(job.total_phase_ms.items())]
         ),
-        job_metrics.JOB_STATE_BYTES: _job_value(lambda job: job.state_bytes),
-        job_metrics.JOB_STATE_VALUES: _job_value(lambda job: job.state_values),
-        job_metrics.JOB_STATE_COMMIT: _job_value(lambda job: job.state_commit_ms / 1000),
-        job_metrics.JOB_PROCESSES: _by_role(lambda use: use.processes),
-        job_metrics.JOB_OPEN_FDS: _by_role(lambda use: use.open_files),
-        job_metrics.JOB_MAX_FDS: _by_role(lambda use: use.open_files_limit),
-        job_metrics.JOB_THREADS: _by_role(lambda use: use.threads),
-        job_metrics.JOB_RESIDENT: _by_role(lambda use: use.resident_bytes),
-        job_metrics.JOB_LAG: _job_lags,
+        pipeline_metrics.JOB_STATE_BYTES: _job_value(lambda job: job.state_bytes),
+        pipeline_metrics.JOB_STATE_VALUES: _job_value(lambda job: job.state_values),
+        pipeline_metrics.JOB_STATE_COMMIT: _job_value(lambda job: job.state_commit_ms / 1000),
+        pipeline_metrics.JOB_PROCESSES: _by_role(lambda use: use.processes),
+        pipeline_metrics.JOB_OPEN_FDS: _by_role(lambda use: use.open_files),
+        pipeline_metrics.JOB_MAX_FDS: _by_role(lambda use: use.open_files_limit),
+        pipeline_metrics.JOB_THREADS: _by_role(lambda use: use.threads),
+        pipeline_metrics.JOB_RESIDENT: _by_role(lambda use: use.resident_bytes),
+        pipeline_metrics.JOB_LAG: _job_lags,
     }
 )
 
@@ -176,7 +171,7 @@ def _reaction(counts: tuple[int, ...], sum_ms: int) -> Lag:
 # Read as "KEY has these histograms by their label values".
 HISTOGRAMS: Mapping[
     Metric, Callable[[Scrape, Sequence[tuple[ReadyCluster, GaugesRow]]], dict[tuple[str, ...], Lag]]
-] = MappingProxyType({pipeline_metrics.END_TO_END_LAG: _lags, controller_metrics.CONTROLLER_REACTION: _reactions})
+] = MappingProxyType({pipeline_metrics.END_TO_END_LAG: _lags, cluster_metrics.CONTROLLER_REACTION: _reactions})
 
 
 class MemoryCollector(Collector):

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from dashboards.catalogue import watch_metrics
+from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.families import Sample, family, lag_family, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.catalogue.table import CATALOGUE
@@ -34,28 +34,28 @@ _LOOK_SECONDS = 0.2
 # Read as "KEY has these samples for one cluster's forwarder".
 _SAMPLES: Mapping[Metric, Callable[[Forwarding], Iterable[Sample]]] = MappingProxyType(
     {
-        watch_metrics.WATCH_LEADS: value_of(lambda forwarding: forwarding.leads),
-        watch_metrics.WATCH_GENERATION: value_of(lambda forwarding: forwarding.generation),
-        watch_metrics.WATCH_CONNECTED: value_of(lambda forwarding: forwarding.is_connected),
-        watch_metrics.WATCH_MODE: lambda forwarding: [((forwarding.watch_mode,), 1)],
-        watch_metrics.WATCH_ZNODES: value_of(lambda forwarding: forwarding.znodes),
-        watch_metrics.WATCH_FORBIDDEN: value_of(lambda forwarding: forwarding.forbidden_znodes),
-        watch_metrics.WATCH_ZNODES_READ: value_of(lambda forwarding: forwarding.znodes_read),
-        watch_metrics.WATCH_BYTES_READ: value_of(lambda forwarding: forwarding.bytes_read),
-        watch_metrics.WATCH_BUDGET_WAIT: value_of(lambda forwarding: forwarding.budget_wait_seconds),
-        watch_metrics.WATCH_JITTER_WAIT: value_of(lambda forwarding: forwarding.jitter_wait_seconds),
-        watch_metrics.WATCH_EVENTS: value_of(lambda forwarding: forwarding.events),
-        watch_metrics.WATCH_WINDOWS: value_of(lambda forwarding: forwarding.windows),
-        watch_metrics.WATCH_EVENTS_DROPPED: value_of(lambda forwarding: forwarding.events_dropped),
-        watch_metrics.WATCH_COMPLETE_READS: lambda forwarding: [
+        pipeline_metrics.WATCH_LEADS: value_of(lambda forwarding: forwarding.leads),
+        pipeline_metrics.WATCH_GENERATION: value_of(lambda forwarding: forwarding.generation),
+        pipeline_metrics.WATCH_CONNECTED: value_of(lambda forwarding: forwarding.is_connected),
+        pipeline_metrics.WATCH_MODE: lambda forwarding: [((forwarding.watch_mode,), 1)],
+        pipeline_metrics.WATCH_ZNODES: value_of(lambda forwarding: forwarding.znodes),
+        pipeline_metrics.WATCH_FORBIDDEN: value_of(lambda forwarding: forwarding.forbidden_znodes),
+        pipeline_metrics.WATCH_ZNODES_READ: value_of(lambda forwarding: forwarding.znodes_read),
+        pipeline_metrics.WATCH_BYTES_READ: value_of(lambda forwarding: forwarding.bytes_read),
+        pipeline_metrics.WATCH_BUDGET_WAIT: value_of(lambda forwarding: forwarding.budget_wait_seconds),
+        pipeline_metrics.WATCH_JITTER_WAIT: value_of(lambda forwarding: forwarding.jitter_wait_seconds),
+        pipeline_metrics.WATCH_EVENTS: value_of(lambda forwarding: forwarding.events),
+        pipeline_metrics.WATCH_WINDOWS: value_of(lambda forwarding: forwarding.windows),
+        pipeline_metrics.WATCH_EVENTS_DROPPED: value_of(lambda forwarding: forwarding.events_dropped),
+        pipeline_metrics.WATCH_COMPLETE_READS: lambda forwarding: [
             ((reason.value,), count) for reason, count in forwarding.complete_reads.items()
         ],
-        watch_metrics.WATCH_DIFFERENCES: value_of(lambda forwarding: forwarding.differences),
-        watch_metrics.WATCH_SINK_UP: value_of(lambda forwarding: forwarding.sink_is_up),
-        watch_metrics.WATCH_RECORDS: value_of(lambda forwarding: forwarding.records),
-        watch_metrics.WATCH_HEARTBEAT: value_of(lambda forwarding: forwarding.heartbeat_ms / 1000 or None),
-        watch_metrics.WATCH_MAINTENANCE: value_of(lambda forwarding: forwarding.maintenance_windows),
-        watch_metrics.WATCH_BAD_MAINTENANCE: value_of(lambda forwarding: forwarding.bad_maintenance_files),
+        pipeline_metrics.WATCH_DIFFERENCES: value_of(lambda forwarding: forwarding.differences),
+        pipeline_metrics.WATCH_SINK_UP: value_of(lambda forwarding: forwarding.sink_is_up),
+        pipeline_metrics.WATCH_RECORDS: value_of(lambda forwarding: forwarding.records),
+        pipeline_metrics.WATCH_HEARTBEAT: value_of(lambda forwarding: forwarding.heartbeat_ms / 1000 or None),
+        pipeline_metrics.WATCH_MAINTENANCE: value_of(lambda forwarding: forwarding.maintenance_windows),
+        pipeline_metrics.WATCH_BAD_MAINTENANCE: value_of(lambda forwarding: forwarding.bad_maintenance_files),
     }
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from dashboards.catalogue import broker_view_metrics, migration_quorum_metrics
+from dashboards.catalogue import migration_metrics, pipeline_metrics
 from dashboards.catalogue.families import Sample, TableCollector, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.probe.prober import ProbedBroker, Prober
@@ -21,9 +21,9 @@ def _differing(broker: ProbedBroker) -> Iterator[Sample]:
 # The samples of each metric for one broker.
 _OF_BROKERS: Mapping[Metric, Callable[[ProbedBroker], Iterable[Sample]]] = MappingProxyType(
     {
-        broker_view_metrics.BROKER_VIEW_DIFFERING: _differing,
-        broker_view_metrics.BROKER_VIEW_SECONDS: value_of(lambda broker: broker.seconds),
-        broker_view_metrics.BROKER_VIEW_PROBES: lambda broker: [
+        pipeline_metrics.BROKER_VIEW_DIFFERING: _differing,
+        pipeline_metrics.BROKER_VIEW_SECONDS: value_of(lambda broker: broker.seconds),
+        pipeline_metrics.BROKER_VIEW_PROBES: lambda broker: [
             (("answered",), broker.answers),
             (("failed",), broker.failures),
         ],
@@ -44,17 +44,17 @@ def broker_view_collector(prober: Prober) -> TableCollector[ProbedBroker]:
 # The samples of each metric for one quorum.
 _OF_QUORUMS: Mapping[Metric, Callable[[QuorumSeen], Iterable[Sample]]] = MappingProxyType(
     {
-        migration_quorum_metrics.MIGRATION_NODES: lambda seen: [
+        migration_metrics.MIGRATION_NODES: lambda seen: [
             ((mode,), count) for mode, count in sorted(seen.modes.items())
         ],
-        migration_quorum_metrics.MIGRATION_HIGH_WATERMARK: value_of(
+        migration_metrics.MIGRATION_HIGH_WATERMARK: value_of(
             lambda seen: None if seen.quorum is None else seen.quorum.high_watermark
         ),
-        migration_quorum_metrics.MIGRATION_OFFSET_LAG: value_of(lambda seen: seen.offset_lag),
-        migration_quorum_metrics.MIGRATION_LEADER_EPOCH: value_of(
+        migration_metrics.MIGRATION_OFFSET_LAG: value_of(lambda seen: seen.offset_lag),
+        migration_metrics.MIGRATION_LEADER_EPOCH: value_of(
             lambda seen: None if seen.quorum is None else seen.quorum.leader_epoch
         ),
-        migration_quorum_metrics.MIGRATION_DIFFERING: lambda seen: [
+        migration_metrics.MIGRATION_DIFFERING: lambda seen: [
             ((subject.value,), count) for subject, count in (seen.differing or {}).items()
         ],
     }

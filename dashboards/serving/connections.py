@@ -21,7 +21,7 @@ from prometheus_client.core import Metric as Family
 from prometheus_client.registry import Collector
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from dashboards.catalogue import process_metrics
+from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.families import family
 from transport.printable import Complaints
 
@@ -58,9 +58,9 @@ class HttpCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Yield both families."""
-        yield family(process_metrics.HTTP_WRONG_LOGINS, [((), self._figures.wrong_logins)])
+        yield family(pipeline_metrics.HTTP_WRONG_LOGINS, [((), self._figures.wrong_logins)])
         yield family(
-            process_metrics.HTTP_DROPPED, [((why.value,), count) for why, count in self._figures.dropped.items()]
+            pipeline_metrics.HTTP_DROPPED, [((why.value,), count) for why, count in self._figures.dropped.items()]
         )
 
 

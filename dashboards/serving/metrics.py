@@ -24,7 +24,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from dashboards.catalogue import process_metrics
+from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.families import family
 from dashboards.catalogue.metric import METRICS_PAGE
 
@@ -137,11 +137,11 @@ class ProcessCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Yield the families."""
-        yield family(process_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
+        yield family(pipeline_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
         objects, heap_bytes = self._live()
-        yield family(process_metrics.SMALL_OBJECTS, [((), objects)])
+        yield family(pipeline_metrics.SMALL_OBJECTS, [((), objects)])
         if heap_bytes is not None:
-            yield family(process_metrics.HEAP_BYTES, [((), heap_bytes)])
+            yield family(pipeline_metrics.HEAP_BYTES, [((), heap_bytes)])
 
 
 def _build_version() -> str:

@@ -11,13 +11,13 @@ from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models import dashboard as models
 
 from controller.rules.election import Strategy
-from dashboards.catalogue import controller_metrics, partition_metrics, pipeline_metrics
+from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
 from deploy.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
 from deploy.boards.queries import increase, of_clusters
 
 _UNCLEAN = f'strategy="Unclean{Strategy.OFFLINE.value}"'
-_EPOCHS = of_clusters(controller_metrics.CONTROLLER_EPOCH)
+_EPOCHS = of_clusters(cluster_metrics.CONTROLLER_EPOCH)
 
 
 def new_board(uid: str, title: str, description: str, *variables: Builder[models.VariableModel]) -> dashboard.Dashboard:
@@ -61,7 +61,7 @@ def board_of_clusters(uid: str, title: str, description: str) -> dashboard.Dashb
             _annotation(
                 "Unclean elections",
                 "red",
-                f"{increase(partition_metrics.ELECTIONS, matchers=(_UNCLEAN,))} > 0",
+                f"{increase(cluster_metrics.ELECTIONS, matchers=(_UNCLEAN,))} > 0",
                 "{{kafka_cluster}}: unclean election of a leader, records may be lost",
             )
         )

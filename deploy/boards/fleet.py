@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard
 
-from dashboards.catalogue import partition_metrics, pipeline_metrics
+from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from deploy.boards.board import new_board, section
 from deploy.boards.panels import ANY_IS_BAD, Column, listing
 from deploy.boards.queries import age, newest, of_every_cluster
@@ -15,8 +15,8 @@ def board() -> dashboard.Dashboard:
     """Return the board."""
     columns = (
         Column("state", state_value(), meaning=STATES),
-        Column("offline", newest(partition_metrics.OFFLINE), limits=ANY_IS_BAD),
-        Column("refusing", newest(partition_metrics.UNDER_MIN_ISR), limits=ANY_IS_BAD),
+        Column("offline", newest(cluster_metrics.OFFLINE), limits=ANY_IS_BAD),
+        Column("refusing", newest(cluster_metrics.UNDER_MIN_ISR), limits=ANY_IS_BAD),
         Column("brokers away", brokers_away_value(), limits=ANY_IS_BAD),
         Column("age", age(pipeline_metrics.HEARTBEAT), "s", limits=LATE),
     )

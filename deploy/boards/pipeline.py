@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import dashboard, stat
 
-from dashboards.catalogue import controller_metrics, job_metrics, pipeline_metrics, watch_metrics
+from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.metric import SOURCE_LABEL
 from deploy.boards.board import board_of_clusters, section
 from deploy.boards.panels import NONE_IS_BAD, YES_NO, Column, Limits, Line, graph, listing, number
@@ -61,7 +61,7 @@ def _truth(pipeline: dashboard.Dashboard) -> None:
         number(
             "Last batch",
             "Since the newest known batch of kontrast stream was done.",
-            age(job_metrics.JOB_LAST_BATCH, SOURCE_LABEL),
+            age(pipeline_metrics.JOB_LAST_BATCH, SOURCE_LABEL),
             unit="s",
             limits=LATE,
             legend="kontrast stream {{source}}",
@@ -75,7 +75,7 @@ def _agreement() -> stat.Panel:
         "Agreement",
         "Writes of the controller that were expected, or that a rule of inference explains, among all since the "
         "job's state began.",
-        newest(controller_metrics.AGREEMENT, matchers=('window="start"',)),
+        newest(cluster_metrics.AGREEMENT, matchers=('window="start"',)),
         limits=Limits(below="orange", green=0.98),
         unit="percentunit",
     )
@@ -88,24 +88,24 @@ def _watch(pipeline: dashboard.Dashboard) -> None:
         graph(
             "Records to the stream",
             "Records that the stream acknowledged a second. A heartbeat comes each second.",
-            Line(rate(watch_metrics.WATCH_RECORDS)),
+            Line(rate(pipeline_metrics.WATCH_RECORDS)),
             unit="ops",
         ),
         graph(
             "Complete reads",
             "Complete reads of ZooKeeper by reason, and the differences that they found.",
-            Line(increase(watch_metrics.WATCH_COMPLETE_READS, "reason"), legend("reason")),
-            Line(increase(watch_metrics.WATCH_DIFFERENCES), legend(word="differences")),
+            Line(increase(pipeline_metrics.WATCH_COMPLETE_READS, "reason"), legend("reason")),
+            Line(increase(pipeline_metrics.WATCH_DIFFERENCES), legend(word="differences")),
         ),
         listing(
             "Watchers",
             "Forwarders of each cluster, one leading and others waiting. The generation grows with each new leader.",
             ("instance",),
-            Column("leads", newest(watch_metrics.WATCH_LEADS, "instance"), "bool_yes_no"),
-            Column("connected", newest(watch_metrics.WATCH_CONNECTED, "instance"), "bool_yes_no"),
-            Column("stream takes records", newest(watch_metrics.WATCH_SINK_UP, "instance"), "bool_yes_no"),
-            Column("generation", newest(watch_metrics.WATCH_GENERATION, "instance"), "none"),
-            Column("heartbeat age", f"time() - {newest(watch_metrics.WATCH_HEARTBEAT, 'instance')}", "s"),
+            Column("leads", newest(pipeline_metrics.WATCH_LEADS, "instance"), "bool_yes_no"),
+            Column("connected", newest(pipeline_metrics.WATCH_CONNECTED, "instance"), "bool_yes_no"),
+            Column("stream takes records", newest(pipeline_metrics.WATCH_SINK_UP, "instance"), "bool_yes_no"),
+            Column("generation", newest(pipeline_metrics.WATCH_GENERATION, "instance"), "none"),
+            Column("heartbeat age", f"time() - {newest(pipeline_metrics.WATCH_HEARTBEAT, 'instance')}", "s"),
             sort_by="instance",
             empty="no watcher is scraped",
         ).height(5),
@@ -119,15 +119,15 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         graph(
             "Lag of the job",
             "From the observation of the oldest record of the newest known batch until its rows were written.",
-            Line(newest(job_metrics.JOB_LAG)),
+            Line(newest(pipeline_metrics.JOB_LAG)),
             unit="s",
         ),
         graph(
             "Time of a batch, by phase",
             "Time that batches took on average, by phase in Spark's names.",
             Line(
-                f"{rate(job_metrics.JOB_PHASES, SOURCE_LABEL, 'phase')} / on ({SOURCE_LABEL}) group_left () "
-                f"{rate(job_metrics.JOB_BATCHES, SOURCE_LABEL)}",
+                f"{rate(pipeline_metrics.JOB_PHASES, SOURCE_LABEL, 'phase')} / on ({SOURCE_LABEL}) group_left () "
+                f"{rate(pipeline_metrics.JOB_BATCHES, SOURCE_LABEL)}",
                 "{{phase}} {{source}}",
             ),
             unit="s",
@@ -135,7 +135,7 @@ def _stream(pipeline: dashboard.Dashboard) -> None:
         graph(
             "Open files of the job",
             "Open files of the process that is nearest its limit, by role, and that limit.",
-            Line(newest(job_metrics.JOB_OPEN_FDS, "role", SOURCE_LABEL), "{{role}} {{source}}"),
-            Line(newest(job_metrics.JOB_MAX_FDS, "role", SOURCE_LABEL), "limit of {{role}} {{source}}"),
+            Line(newest(pipeline_metrics.JOB_OPEN_FDS, "role", SOURCE_LABEL), "{{role}} {{source}}"),
+            Line(newest(pipeline_metrics.JOB_MAX_FDS, "role", SOURCE_LABEL), "limit of {{role}} {{source}}"),
         ).span(24),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from grafana_foundation_sdk.builders import stat
 
-from dashboards.catalogue import broker_metrics, pipeline_metrics
+from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
 from deploy.boards.panels import Limits, number
 from deploy.boards.queries import age, newest
@@ -24,7 +24,7 @@ def state_value() -> str:
 
 def brokers_away_value() -> str:
     """Return the expression that counts known brokers that are not registered."""
-    return f"sum by ({CLUSTER_LABEL}) (1 - {newest(broker_metrics.BROKER_REGISTERED, 'broker')})"
+    return f"sum by ({CLUSTER_LABEL}) (1 - {newest(cluster_metrics.BROKER_REGISTERED, 'broker')})"
 
 
 def heartbeat_age() -> stat.Panel:

@@ -19,7 +19,7 @@ from controller.contract.problem import UNUSABLE_WORDS
 from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import SEVERITY_LABELS, message_of
-from dashboards.catalogue.alert_metrics import ALERT_SINCE
+from dashboards.catalogue.cluster_metrics import ALERT_SINCE
 from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import MemoryCollector

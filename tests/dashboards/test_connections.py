@@ -102,10 +102,10 @@ def test_a_request_that_does_not_come_ends_the_connection(config, start_exporter
 
 
 @contextmanager
-def asked_for_20_mb(figures: HttpFigures, answer_seconds: float) -> Iterator[socket.socket]:
+def asked_for_20_mb(figures: HttpFigures) -> Iterator[socket.socket]:
     """Yield a connection that has asked for a large page and has not read it."""
     large = Starlette(routes=[Route("/", lambda _: Response(bytes(20_000_000)))])
-    server = HttpServer(large, Listening(listen="127.0.0.1:0"), figures, answer_seconds=answer_seconds)
+    server = HttpServer(large, Listening(listen="127.0.0.1:0"), figures)
     with server, connect(server) as connection:
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
         yield connection
@@ -113,15 +113,16 @@ def asked_for_20_mb(figures: HttpFigures, answer_seconds: float) -> Iterator[soc
 
 def test_an_answer_that_is_not_taken_ends_the_connection(monkeypatch):
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
+    monkeypatch.setattr(connections, "ANSWER_SECONDS", 0.5)
     figures = HttpFigures()
-    with asked_for_20_mb(figures, answer_seconds=0.5):
+    with asked_for_20_mb(figures):
         eventually(lambda: figures.dropped[Drop.TIMEOUT])
 
 
 def test_an_answer_may_be_taken_for_longer_than_a_request(monkeypatch):
     monkeypatch.setattr(connections, "REQUEST_SECONDS", 0.1)
     figures = HttpFigures()
-    with asked_for_20_mb(figures, answer_seconds=60) as connection:
+    with asked_for_20_mb(figures) as connection:
         time.sleep(1)
         assert len(b"".join(iter(lambda: connection.recv(1 << 20), b""))) > 20_000_000
     assert figures.dropped[Drop.TIMEOUT] == 0

@@ -28,8 +28,7 @@ from cli.settings.options import config_option
 from controller.contract.job_row import JobRow
 from controller.view.ensemble import ensemble_at, ensemble_sentence, voters_in_sync
 from dashboards.catalogue.metric import CLUSTER_LABEL
-from dashboards.catalogue.process_metrics import BUILD_INFO
-from dashboards.catalogue.watch_metrics import WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
+from dashboards.catalogue.pipeline_metrics import BUILD_INFO, WATCH_CONNECTED, WATCH_LAG, WATCH_SINK_UP
 from dashboards.exporter.config import ServeConfig
 from outputs import OutputsError, SourceDownError, open_changes
 from questions.cluster_rows import ClusterSnapshot
