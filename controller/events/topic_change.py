@@ -129,7 +129,7 @@ def _without_unread(tx: Transaction, name: str, topic: Topic, znode: TopicZnode)
 def _is_unread(tx: Transaction, partition: Partition) -> bool:
     events = [tx.events.open_event(action.event) for action in partition.queue]
     creation = next((event for event in events if event.kind is not EventKind.BROKER_CHANGE), None)
-    if creation is not None:
+    if creation is not None and len(creation.topics) == 1:  # else a complete read began it for several topics
         return not creation.begun
     by_controller = tx.state.record.author in (0, tx.header.term.session)
     return partition.state is PartitionState.NON_EXISTENT or by_controller

@@ -183,14 +183,14 @@ def _never_left(tx: Transaction, failure: Event, starts: Sequence[Event]) -> Non
     back = [start.started_broker for start in starts]
     for start in sorted(starts, key=lambda start: -start.id):
         tx.requests.undo(start.id)
+    hosted = [tp for broker in back for tp in tx.state.hosted_by(broker)]
     if failure.begun:
-        hosted = [tp for broker in back for tp in tx.state.hosted_by(broker)]
         for tp in hosted:
             tx.events.undo_in(tp, failure.id)
-        count_as_online(tx, hosted)
     else:
         tx.requests.undo(failure.id)
         _fail_again(tx, failure)
+    count_as_online(tx, hosted)
     for broker in back:
         broker_change.touch_hosted(tx.state, broker)
 

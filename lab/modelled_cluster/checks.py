@@ -12,17 +12,18 @@ from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import BrokerRow, PartitionRow
+from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS
 from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
+from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules.releases import Release, profile_of
 from controller.rules.settings import GivenSettings
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
-from controller.step import Outcome, step
+from controller.step import Outcome, step, steps
 from controller.view.counting import count_gauges
 from controller.view.partition_issues import index_issues
 from lab.modelled_cluster.zookeeper import Znode
@@ -62,6 +63,7 @@ class Checked:
         self.last: dict[str, AlertRow] = {}
         self.brokers: dict[int, BrokerRow] = {}
         self.partitions: dict[tuple[str, int], PartitionRow] = {}
+        self.rows: list[Row] = []
         self.gauges: GaugesRow | None = None
         self.provisional: dict[str, Row] = {}
         self._empty = self.context
@@ -93,6 +95,8 @@ class Checked:
         self.other = restore_context("c", encode_header(self.other), dict(self._stored).get)
 
     def _take(self, rows: Iterable[Row]) -> None:
+        rows = list(rows)
+        self.rows += rows
         for row in rows:
             if isinstance(row, (Transition, Request)):
                 self._take_effect(row)
@@ -212,6 +216,21 @@ class Checked:
         require("no row is provisional at rest", not self.provisional, list(self.provisional.values())[:2])
         self._check_gauges()
 
+    def check_other_ways(self) -> None:
+        """Check that batches give the same rows, and that a context made from the rows knows the same."""
+        in_batches = list(steps(self._empty, self.records).effects)
+        require("batches give the same rows", in_batches == self.rows, _first_difference(in_batches, self.rows))
+        standing: dict[str, Any] = {}
+        for row in self.rows:
+            if row.output == "metadata" and not isinstance(row, BeginningRow):
+                standing.pop(row.subject_key(), None)
+                if not row.ends_subject:
+                    standing[row.subject_key()] = row
+        assert self.gauges is not None
+        from_rows = context_of_rows(new_context("c", chunk_count=CHUNKS), standing.values(), self.gauges)
+        known, shown = _facts(self.context), _facts(from_rows)
+        require("a context made from rows is equal", known == shown, _difference(known, shown))
+
     def _check_gauges(self) -> None:
         gauges = self.gauges
         assert gauges is not None
@@ -235,6 +254,23 @@ def shown_in(znodes: dict[str, Znode]) -> dict[tuple[str, int], tuple[tuple[int,
                 state = znodes.get(f"{path}/partitions/{number}/state")
                 found[path[16:], int(number)] = (tuple(replicas), None if state is None else state.content)
     return found
+
+
+def _facts(context: Context) -> dict[object, object]:
+    """Return what a context knows of partitions and brokers, with its counts."""
+    facts: dict[object, object] = {
+        "counts": asdict(context.header.tally.gauges),
+        "brokers": sorted(context.header.brokers),
+    }
+    for name, topic in context.topics:
+        for number, each in topic.partitions.items():
+            facts[name, number] = (each.replicas, each.zk_state, each.state, each.problem, each.replica_states)
+    return facts
+
+
+def _first_difference(batches: list[Row], one_by_one: list[Row]) -> str:
+    pairs = zip(batches, one_by_one, strict=False)
+    return next((f"{there} instead of {here}" for there, here in pairs if there != here), "another number")
 
 
 def _difference(kept: object, anew: object) -> object:

@@ -102,6 +102,7 @@ def play(history: History) -> Played:
         forwarder.lose(history.last_gap)
     forwarder.flush()
     played.is_judged = _end(played, forwarder)
+    checked.check_other_ways()
     return played
 
 

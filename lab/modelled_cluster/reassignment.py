@@ -23,6 +23,8 @@ class Reassignment(Deletion):
     def reassign(self, asked: dict[TopicPartition, Target]) -> Work:
         """Handle entries of the znode."""
         dropped = []
+        if (1, 1) <= self.release < (2, 4):  # before it begins with one, because it rewrites the znode from memory
+            self.reassigning |= {tp: target for tp, target in asked.items() if tp in self.assigned}
         for tp, target in asked.items():
             if tp[0] in self.queued or not self.assigned.get(tp, Assignment(())).replicas:
                 dropped.append(tp)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controller.contract.ids import NO_LEADER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
-from controller.events import topic_deletion
+from controller.events import partition_reassignment, topic_deletion
 from controller.events.broker_change import on_broker_failure, replicas_went_offline
 from controller.events.controller_failover import start_machines
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
@@ -139,8 +139,13 @@ def _topics(state: MutableState, only: TopicPartition | None) -> list[tuple[str,
 
 
 def _fail_over(tx: Transaction, cause: str, only: TopicPartition | None = None) -> Event:
+    if only is None:  # a failover takes up the reassignments that the read found
+        for event in tx.events.open_events():
+            if event.kind is EventKind.ZK_PARTITION_REASSIGNMENT and not event.begun:
+                tx.requests.undo(event.id)
     failover = tx.events.begin(EventKind.CONTROLLER_FAILOVER, cause)
     start_machines(tx, _topics(tx.state, only))
     if only is None:
+        partition_reassignment.take_up(tx)
         topic_deletion.resume_all(tx)
     return failover
