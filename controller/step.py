@@ -21,9 +21,6 @@ from controller.contract.znodes import (
     FeatureZnode,
     LogDirEventZnode,
     MigrationZnode,
-    NamedPartition,
-    PartitionsZnode,
-    ReassignmentEntry,
     StateZnode,
     ZnodeError,
     decode,
@@ -222,6 +219,7 @@ def _session(tx: Transaction, record: Record) -> None:
     header.feed.disconnected_ms = since_ms if status.session in _DISCONNECTED else 0
     if record.kind is RecordKind.HEARTBEAT:
         header.maintenance = status.maintenance
+        flawed_znodes.note_besides(header, status.flaws)
         ensemble.note(tx.state, status.ensemble)
     ensemble.note_rollback(tx.state, status.lost_zxid)
     complete_read.end_gap(tx)
@@ -230,6 +228,7 @@ def _session(tx: Transaction, record: Record) -> None:
 def _snapshot_begin(tx: Transaction, record: Record) -> None:
     header, status = tx.header, decode_status(record.content)
     header.clocks.wall_clock_of = status.clock_of
+    flawed_znodes.note_besides(header, status.flaws)
     if status.session == REPLAYED:
         _session(tx, record)  # before the first row, so that no past row passes for a present one
     complete_read.begin(tx)
@@ -311,12 +310,6 @@ def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
         partition_reassignment.znode_written(tx, asked, is_new=record.version == 0)
 
 
-def _preferred_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    named = decode(record.content, PartitionsZnode).partitions
-    entries = tuple([ReassignmentEntry(each.topic, each.partition, ()) for each in named])
-    replica_leader_election.znode_written(tx, entries, is_new=record.version == 0)
-
-
 def _migration_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
     migration.znode_written(tx.state, decode(record.content, MigrationZnode), record)
 
@@ -327,20 +320,11 @@ def _features_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 
 def _cluster_id_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    tx.header.cluster_id = decode(record.content, ClusterIdZnode).id
+    flawed_znodes.identified(tx.header, decode(record.content, ClusterIdZnode).id)
 
 
 def _broker_config_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     broker_config.written(tx, where.name, decode_config(record.raw))
-
-
-def _isr_changed(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    entries: tuple[NamedPartition, ...] = ()
-    try:
-        entries = decode(record.content, PartitionsZnode).partitions
-    finally:
-        tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
-        isr_change_notification.notified(tx.header, where.name, tps)
 
 
 def _settings_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
@@ -371,8 +355,8 @@ _WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]
     Place.TOPIC_CONFIG: _settings_written,
     Place.LOG_DIR_EVENT: _log_dir_event,
     Place.REASSIGN_PARTITIONS: _reassignment_asked,
-    Place.PREFERRED_ELECTION: _preferred_asked,
-    Place.ISR_CHANGE: _isr_changed,
+    Place.PREFERRED_ELECTION: lambda tx, _, record: replica_leader_election.znode_written(tx, record),
+    Place.ISR_CHANGE: isr_change_notification.written,
     Place.MIGRATION: _migration_written,
     Place.BROKER_CONFIG: _broker_config_written,
     Place.FEATURE: _features_written,
@@ -394,4 +378,5 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx.header),
     Place.BROKER_CONFIG: lambda tx, where: broker_config.written(tx, where.name, ConfigZnode()),
     Place.TOPIC_CONFIG: lambda tx, where: topic_change.settings_written(tx, where.name, ConfigZnode()),
+    Place.CLUSTER_ID: lambda tx, _: flawed_znodes.lost(tx.header, Place.CLUSTER_ID.value),
 }

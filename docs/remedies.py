@@ -44,8 +44,9 @@ too. A nightly test builds each situation on real brokers, follows the commands 
 promised end. It runs on 1.1.1, 2.8.2 and 3.9.2 unless a remedy names others. A remedy that was not tried has no
 command.
 
-While a topic lacks its id, or its znode cannot be loaded, Kontrast advises against every remedy that moves the
-controller, because the next controller would do harm.
+While the next controller would do harm, Kontrast advises against every remedy that moves the controller, and prints
+first what mends the cause: an unreadable znode, a topic without its id, or a znode that only one login may write. A
+step whose condition is false, such as the start of a live broker, is not printed.
 """
 
 

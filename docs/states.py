@@ -56,6 +56,7 @@ _PROBLEM_MEANING: Mapping[Problem, str] = {
     Problem.NOT_YET_CREATED: "the controller must still write its first state",
     Problem.NO_LIVE_REPLICA_AT_CREATION: "created while none of its replicas was live",
     Problem.LEADERLESS: "an in-sync replica is live, but no event makes the controller elect it",
+    Problem.STATE_UNREADABLE: "the znode of its state is there, but Kafka cannot read it, so its leader is not known",
     Problem.UNDER_MIN_ISR: "led, but rejects `acks=all`: the ISR is smaller than `min.insync.replicas`",
     Problem.UNDER_REPLICATED: "led and accepts `acks=all`, but the ISR lacks an assigned replica",
 }

@@ -19,8 +19,11 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from controller.contract.decoding import JsonDecoder
+from controller.contract.flaw import FoundFlaw
+from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId, PartitionId
 from controller.contract.records import Record, RecordKind, data_fields
+from ingest.besides import look_besides
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.errors import IngestError, UnreachableError
 from ingest.observed.inbox import Inbox
@@ -111,6 +114,7 @@ class CompleteRead:
 
     values: Mapping[str, Value]
     forbidden: frozenset[str] = frozenset()
+    flaws: Mapping[str, FoundFlaw] | None = None  # of znodes beside these, None if nobody looked
 
     @property
     def written_ms(self) -> dict[str, int]:
@@ -132,7 +136,11 @@ class CompleteRead:
 
         in_order = enumerate((*causes, *states), start=1)
         nodes = [_node(cluster, seq, now_ms, path, self.values[path]) for seq, path in in_order]
-        return [bound(0, RecordKind.SNAPSHOT_BEGIN), *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
+        begin = bound(0, RecordKind.SNAPSHOT_BEGIN)
+        if self.flaws is not None:
+            status = ForwarderStatus(flaws=dict(self.flaws))
+            begin = msgspec.structs.replace(begin, data=msgspec.json.encode(status).decode())
+        return [begin, *nodes, bound(len(nodes) + 1, RecordKind.SNAPSHOT_END)]
 
     def without(self, partitions: Mapping[str, Collection[PartitionId]]) -> CompleteRead:
         """Return the read of the same cluster if these partitions, by topic, were neither assigned nor had a state."""
@@ -142,7 +150,7 @@ class CompleteRead:
             values[path] = msgspec.structs.replace(values[path], data=_without_assignments(values[path].data, numbers))
             for number in numbers:
                 values.pop(state_path(topic, str(number)), None)
-        return CompleteRead(values, self.forbidden)
+        return CompleteRead(values, self.forbidden, self.flaws)
 
 
 def _without_assignments(data: bytes | None, partitions: Collection[PartitionId]) -> bytes:
@@ -193,7 +201,7 @@ def read_once(
             names = sorted(zookeeper.read_children([TOPICS]).get(TOPICS, ()))
             others = [name for name in names if name not in asked][:1]
             values = read_everything(zookeeper, show, {*asked, *others})
-        return CompleteRead(values, zookeeper.forbidden)
+        return CompleteRead(values, zookeeper.forbidden, look_besides(zookeeper))
 
     return ask_once(config, stop, ask, CompleteRead({}))
 

@@ -17,6 +17,7 @@ import msgspec
 
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import RecordKind
+from ingest.besides import Besides
 from ingest.complete_read import Sweep, read_everything, wait_for_connection
 from ingest.config import IngestConfig
 from ingest.election import ForwardingTerm, open_terms
@@ -177,6 +178,7 @@ class _Watch:
         self._reason = ReadReason.START  # why the next complete read is due
         self._zxid = UNKNOWN_ZXID
         self._sweep = Sweep(config, zookeeper, publisher.tree)
+        self._besides = Besides(zookeeper)
         self._session_id = 0  # of the newest complete read
         self._heartbeat_at = self._look_at = self._read_at = time.monotonic()
 
@@ -379,11 +381,12 @@ class _Watch:
         if self._in_step:
             self._forward_window(self._sweep.next_paths())
         state = self._state if self._in_step or self._state is not SessionState.CONNECTED else SessionState.SUSPENDED
+        flaws = self._besides.look_if_due() if self._in_step else None
         ensemble = self._questions.take()
         if ensemble is not None:
             ensemble = msgspec.structs.replace(ensemble, large_znodes=self._publisher.tree.largest())
         self._publisher.publish_state(
-            RecordKind.HEARTBEAT, state, self._zookeeper.watch_mode, self._zxid, ensemble=ensemble
+            RecordKind.HEARTBEAT, state, self._zookeeper.watch_mode, self._zxid, ensemble=ensemble, flaws=flaws
         )
         between_moments = self._config.heartbeat_seconds / _HEARTBEAT_MOMENTS
         next_at = max(self._heartbeat_at + self._config.heartbeat_seconds, time.monotonic())

@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.flaw import FoundFlaw
 from controller.contract.forwarder_status import Ensemble, ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record, RecordKind, data_fields
@@ -78,7 +79,7 @@ class Publisher:
         self.publish(observations)
         self._deliver([Observation(kind=RecordKind.SNAPSHOT_END, path="", zxid=zxid)])
 
-    def publish_state(
+    def publish_state(  # noqa: PLR0913 (the parts of a status)
         self,
         kind: RecordKind,
         state: SessionState,
@@ -87,6 +88,7 @@ class Publisher:
         *,
         lost_zxid: Zxid = UNKNOWN_ZXID,
         ensemble: Ensemble | None = None,
+        flaws: dict[str, FoundFlaw] | None = None,
     ) -> None:
         """Publish a heartbeat or session record. Raise StoppedError or DeposedError."""
         now_ms, _ = self._clocks.read()
@@ -97,6 +99,7 @@ class Publisher:
             maintenance=maintenance,
             lost_zxid=lost_zxid,
             ensemble=ensemble,
+            flaws=flaws,
         )
         self._deliver([Observation(kind=kind, path="", zxid=zxid)], _encoded(status))
         if kind is RecordKind.HEARTBEAT:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds.replica import ZNODE_REFUSED
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
@@ -89,6 +90,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
         who = f"{kind} {self.controller}" if self.controller >= 0 else "no controller"
         away = f" ({counts.brokers_away} down)" if counts.brokers_away else ""
         well = "all led and in sync" if counts.topics else "as in a new cluster, or after the loss of ZooKeeper's data"
+        if any(finding.alert == ZNODE_REFUSED.name for finding in self.findings):
+            well = "all led and in sync, as far as their states can be read"
         wrong = ", ".join(_wrong(counts)) or well
         size = f"{counted(counts.topics, 'topic')}, {counted(counts.partitions, 'partition')}"
         return f"{who}, epoch {self.controller_epoch}; {counted(counts.brokers, 'broker')}{away}; {size}: {wrong}"

@@ -14,10 +14,12 @@ from typing import Annotated, Final
 
 from msgspec.structs import replace
 
+from controller.contract.flaw import Flaw
 from controller.contract.ids import BrokerId
-from controller.view.flawed_znodes import no_controller_because, stopping_starts
+from controller.view.flawed_znodes import OF_ZNODES, no_controller_because, stopping_starts
 from controller.view.gauges import REASSIGNING, replicas_by_broker
 from controller.view.health import is_without_session, never_registered
+from controller.view.held_back import held_back
 from controller.view.partition_issues import PartitionIssue, parse_group
 from controller.view.types import Context, Header, StoredEvent, Topic
 from questions.check import counts_in
@@ -97,7 +99,7 @@ def _reasons(
     """Yield the reasons against the restart, those that clients would feel first."""
     context, header, counts = picture.context, picture.header, counts_in(picture)
     for failing in failing_starts(picture):
-        if not failing.brokers or broker in failing.brokers:
+        if failing.subject != OF_ZNODES and (not failing.brokers or broker in failing.brokers):
             yield Reason(Obstacle.CANNOT_START, failing.cause)
     if broker in header.brokers:
         yield from _consequences(picture, broker, accepted_topics)
@@ -105,8 +107,8 @@ def _reasons(
     if counts.under_replicated:
         yield from _catching_up(context, broker)
     for flawed in stopping_starts(header):
-        yield Reason(Obstacle.START_FAILS, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
-    yield from _controller(header)
+        yield Reason(Obstacle.START_FAILS, flawed.with_mend)
+    yield from _controller(header, broker)
     yield from _work_under_way(context, counts, set(accepted_absent).difference(header.brokers))
 
 
@@ -184,19 +186,21 @@ def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
                 if replica in registered and replica not in value.isr:
                     lagging.setdefault(replica, Counter())[name] += 1
     for replica, topics in sorted(lagging.items()):
-        behind = topics.total()
+        behind, held = topics.total(), held_back((replica,), context.header).removesuffix(".")
+        why = f": {held}" if held else ""
         yield _by_topic(
             Obstacle.CATCHING_UP,
-            f"{counted(behind, 'replica')} of broker {replica} {verb(behind, 'is')} not in sync yet",
+            f"{counted(behind, 'replica')} of broker {replica} {verb(behind, 'is')} not in sync yet{why}",
             topics,
             context,
         )
 
 
-def _controller(header: Header) -> Iterator[Reason]:
+def _controller(header: Header, broker: BrokerId) -> Iterator[Reason]:
     flawed = no_controller_because(header)
-    if flawed is not None:
-        yield Reason(Obstacle.NO_CONTROLLER, f"{flawed.sentence}. {flawed.consequence.mend.removesuffix('.')}")
+    # The present controller goes on, whatever login another broker would need.
+    if flawed is not None and not (flawed.flaw is Flaw.LOCKED and header.acting and broker != header.controller):
+        yield Reason(Obstacle.NO_CONTROLLER, flawed.with_mend)
     if not header.acting:
         yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
         return

@@ -48,6 +48,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     examples: tuple[str, ...] = ()
     broker: BrokerId | None = None
     brokers: tuple[BrokerId, ...] = ()  # all brokers of the condition, if there may be several
+    named: tuple[BrokerId, ...] = ()  # brokers of which the advice speaks, if others than `brokers`
     replaces: tuple[AlertKind, ...] = ()  # kinds whose alert on this subject resolves into this one
     damage: Mapping[str, str] = {}  # kinds of damage to clients, with a sentence each. A further kind is news
     next_step: str = ""  # for a person, in words. A changed step is news

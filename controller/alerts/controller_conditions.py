@@ -59,6 +59,7 @@ _EFFECTS_OF_LATENESS: Final = (
 )
 _UNREGISTERED_MS: Final = 10_000
 _STORM_AT_LEAST: Final = 100
+_BACKLOG_AT_ONCE: Final = 1_000  # notifications that no working controller leaves
 MINUTE_MS: Final = 60_000
 _REBALANCE_AFTER_MS: Final = 10 * MINUTE_MS
 
@@ -296,6 +297,7 @@ def _backlog(header: Header) -> Condition | None:
         "brokers and clients know old ISRs",
         ending="no notification is left",
         since_ms=min(notification.since_ms for notification in waiting.values()),
+        patience_ms=0 if len(waiting) >= _BACKLOG_AT_ONCE else None,
     )
 
 

@@ -40,6 +40,7 @@ class IncidentPartitions(msgspec.Struct, frozen=True):
             examples=found.examples,
             broker=None if incident is None else incident.broker,
             brokers=() if incident is None else tuple(sorted({*found.brokers, *found.others} & {*incident.brokers})),
+            named=found.brokers,
             severity=Severity.INFO if excuse else None,
         )
         return msgspec.structs.replace(condition, **more)

@@ -245,7 +245,7 @@ def _publish(header: Header, rows: PublishedRows, condition: Condition) -> None:
         msgspec.structs.replace(
             row,
             expected=condition.expected or kind.expected,
-            action=advice_for(condition.advice or kind.advice, header),
+            action=advice_for(condition.advice or kind.advice, header, condition.named or condition.brokers),
             evidence=condition.evidence,
             examples=condition.examples,
         )

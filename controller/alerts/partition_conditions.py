@@ -33,6 +33,7 @@ from controller.model.context import Header
 from controller.view.advice import unless_harmful
 from controller.view.gauges import common_leader
 from controller.view.health import absence, is_without_trace, never_registered, whereabouts
+from controller.view.held_back import held_back
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
 from wording.facts import Fact
@@ -41,6 +42,13 @@ from wording.sentences import counted, in_brackets, listed, one_of, plural
 # How long a live broker may take to delete a replica, and to copy one.
 _DELETING_MS: Final = 5 * 60_000
 _COPYING_MS: Final = 30 * 60_000
+
+_DELETES_BY_DEFAULT: Final = (2, 2)  # the oldest release of which the znodes prove that it is not older than 1.0
+_DELETION_OFF: Final = (
+    "Before 1.0 delete.topic.enable is false by default, and the deletion then never starts. If so, set it to true and "
+    "restart the brokers, or withdraw the deletion by its entry in /admin/delete_topics. If it is true, the log of a "
+    "live broker shows why it has not deleted."
+)
 
 # A controller that has written later events is not paused, so less patience is enough.
 _PASSED_OVER_MS: Final = 10_000
@@ -97,11 +105,7 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
     helped = _helped_uncleanly(lost, header)
     cause += _unclean(helped, lost, header)
     rest = damage_in_words(
-        partitions.affected.of(
-            PartitionIssue.UNDER_REPLICATED,
-            PartitionIssue.AT_MIN_ISR,
-            PartitionIssue.ONE_LEFT,
-        )
+        partitions.affected.of(PartitionIssue.UNDER_REPLICATED, PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT)
     )
     condition = partitions.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
@@ -167,13 +171,7 @@ def _coming_back(partitions: IncidentPartitions, waiting: Affected) -> Condition
     kind, header = kinds.PARTITIONS_OFFLINE, partitions.header
     cause = f"{_offline_partitions(waiting, header)} until {_elector(header)} elects a leader"
     condition = partitions.condition(
-        kind,
-        waiting,
-        cause,
-        _BACK,
-        patience_ms=0,
-        replaces=(kinds.UNDER_MIN_ISR,),
-        advice=kinds.ELECTION_DUE.advice,
+        kind, waiting, cause, _BACK, patience_ms=0, replaces=(kinds.UNDER_MIN_ISR,), advice=kinds.ELECTION_DUE.advice
     )
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
@@ -259,12 +257,7 @@ def _election_owed(partitions: IncidentPartitions, found: Affected) -> Condition
     )
     controller = partitions.header.controller
     return msgspec.structs.replace(
-        condition,
-        cause=cause,
-        severity=None,
-        broker=controller,
-        brokers=(controller,),
-        patience_ms=_PASSED_OVER_MS,
+        condition, cause=cause, severity=None, broker=controller, brokers=(controller,), patience_ms=_PASSED_OVER_MS
     )
 
 
@@ -272,10 +265,11 @@ def _creation_due(partitions: IncidentPartitions, found: Affected) -> Condition 
     if partitions.header.led_by_kraft:
         # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back.
         return None
+    them, is_new = plural(found.count, "it", "them"), plural(found.count, "it is", "they are")
     cause = (
-        f"{counted(found.count, 'partition', 'is')} not created yet{in_brackets(found.examples, found.count)}: "
-        f"no client can use {plural(found.count, 'it', 'them')} until {_elector(partitions.header)} creates "
-        f"{plural(found.count, 'it', 'them')}"
+        f"{counted(found.count, 'partition', 'has')} no state{in_brackets(found.examples, found.count)}: "
+        f"{_elector(partitions.header)} creates {them} if {is_new} new. Brokers ignore the "
+        "new state of an old partition, because they know a higher leader epoch"
     )
     return partitions.condition(kinds.CREATION_DUE, found, cause, _BACK)
 
@@ -308,7 +302,9 @@ def _under_replicated(partitions: IncidentPartitions, found: Affected) -> Condit
     leader = common_leader(header, ripe.brokers)
     if leader is None:
         cause = f"{listed(ripe.brokers, 'lags behind')}: {damage_in_words(lacking)}"
-        return partitions.condition(kinds.UNDER_REPLICATED, ripe, cause, ending)
+        why = held_back(ripe.brokers, header)
+        advice = Advice(why) if why else None
+        return partitions.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, advice=advice)
     led = f"all {counted(ripe.count, 'partition')} that lack {listed(ripe.brokers)}, which are in sync elsewhere"
     cause = f"broker {leader} leads {led}: {damage_in_words(lacking)}"
     condition = partitions.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, patience_ms=0)
@@ -336,9 +332,10 @@ def _undeleted(partitions: IncidentPartitions, found: Affected) -> Condition | N
     cause = f"deletion of {which} waits for {listed(away or ripe.brokers)}, {which_are}: {left}"
     if any(is_without_trace(header, broker) for broker in away):
         cause = f"deletion of {which} waits for {listed(away)}: {left}, because {absence(away, header)}"
-    return partitions.condition(
-        kinds.DELETION_STUCK, ripe, cause, "the topics are deleted, or their deletion was withdrawn", patience_ms=0
-    )
+    ending = "the topics are deleted, or their deletion was withdrawn"
+    may_be_off = not away and header.releases[0] < _DELETES_BY_DEFAULT
+    advice = Advice(_DELETION_OFF) if may_be_off else None
+    return partitions.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0, advice=advice)
 
 
 def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition | None:
@@ -357,9 +354,10 @@ def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition |
     waits = f"until {listed(ripe.brokers, 'is in sync')}"
     cause += waits if ripe.brokers else "though all replicas are in sync"
     cause += f": {absence(away, header)}" if away else ""
-    return partitions.condition(
-        kinds.REASSIGNMENT_STUCK, ripe, cause, "the reassignments are complete, or were cancelled", patience_ms=0
-    )
+    why = "" if away else held_back(ripe.brokers, header)
+    ending = "the reassignments are complete, or were cancelled"
+    advice = Advice(why) if why else None
+    return partitions.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0, advice=advice)
 
 
 def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:

@@ -7,11 +7,13 @@ from collections.abc import Callable, Iterator
 from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
+from controller.contract.flaw import Flaw
 from controller.contract.remedies.remedy import Advice
 from controller.contract.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
-from controller.view.advice import topic_znodes, topics_without_id
+from controller.view.advice import topics_without_id
+from controller.view.flawed_znodes import OF_ZNODES, FlawedZnode, stopping_starts, topic_znodes
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from wording.sentences import counted, in_brackets, plural, verb
 
@@ -109,6 +111,27 @@ def conditions_of_settings(header: Header, topic_exists: Callable[[str], bool]) 
         yield _condition("topics' settings", "every broker", of_topics)
     for broker in sorted({each.broker for each in found if each.broker is not None}):
         yield _condition(f"broker {broker}", f"broker {broker}", [each for each in found if each.broker == broker])
+    if flawed := list(stopping_starts(header)):
+        yield _znodes(flawed)
+
+
+def _znodes(flawed: list[FlawedZnode]) -> Condition:
+    first, *others = flawed
+    who = "brokers end, the running ones too" if first.consequence.stops_brokers else "brokers fail at their next start"
+    more = f" and {counted(len(others), 'more znode')}" if others else ""
+    return Condition(
+        kind=kinds.START_WILL_FAIL,
+        subject=OF_ZNODES,
+        group="settings",
+        cause=f"{who}: {first.sentence}{more}",
+        ending="brokers can start again",
+        severity=Severity.PAGE
+        if any(each.consequence.stops_brokers or each.flaw is Flaw.REPLACED for each in flawed)
+        else None,
+        advice=Advice(first.mend),
+        evidence=tuple(each.sentence for each in flawed[:EXAMPLES_NAMED]),
+        examples=tuple(each.path for each in flawed)[:EXAMPLES_NAMED],
+    )
 
 
 def _condition(subject: str, who: str, found: list[Unparsable]) -> Condition:

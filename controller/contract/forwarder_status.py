@@ -11,6 +11,7 @@ from typing import Annotated, Final
 import msgspec
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.flaw import FoundFlaw
 from controller.contract.ids import INT64, UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, Int64, TimeMs
 from controller.contract.row import NOT_KNOWN_MS, Count, MomentMs, RowBrokerId, RowZxid
@@ -97,6 +98,7 @@ class ForwarderStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     clock_of: str = ""  # the host whose clock the records' times follow, given at the beginning of a generation
     lost_zxid: Annotated[Zxid, INT64] = UNKNOWN_ZXID  # of a published change that ZooKeeper has lost since
     ensemble: Ensemble | None = None  # after each round of questions to its servers
+    flaws: dict[str, FoundFlaw] | None = None  # by path, as a complete read found them beside the records
 
 
 _DECODER: Final = JsonDecoder(ForwarderStatus)

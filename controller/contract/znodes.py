@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from enum import Enum
 from functools import lru_cache
 from typing import Annotated, Final, Literal, TypeGuard, TypeVar
 
@@ -17,6 +16,7 @@ from msgspec import UNSET, UnsetType
 
 from controller.contract import kafka_json
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.flaw import Flaw as Flaw
 from controller.contract.ids import INT32, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId
 from controller.contract.kafka_json import object_of
 from controller.contract.records import Int64
@@ -32,20 +32,6 @@ _ENDPOINT = re.compile(r"(.*)://\[?([0-9a-zA-Z\-%._:]*)\]?:(-?[0-9]+)")
 _BETWEEN_ENDPOINTS: Final = re.compile(r"\s*,\s*", re.ASCII)
 _TRIMMED: Final = "".join(map(chr, range(33)))  # by Java's String.trim
 _PROTOCOLS: Final = frozenset(("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"))
-
-
-class Flaw(Enum):
-    """Reason why Kafka does not read a znode as its writer meant."""
-
-    ABSENT = "absent"
-    NULL = "null"
-    EMPTY = "empty"
-    UNPARSABLE = "not JSON"
-    WRONG_TYPE = "a field that is missing or of a wrong type"
-    WRONG_VERSION = "a version that Kafka does not read"
-    PERSISTENT = "persistent"
-
-    __hash__ = object.__hash__
 
 
 class ZnodeError(ValueError):

@@ -12,13 +12,13 @@ from controller.contract.problem import UNUSABLE
 from controller.contract.znodes import ConfigZnode
 from controller.events import flawed_znodes
 from controller.machines import partition_machine
-from controller.model.context import LEAST_IN_SYNC, UNCLEAN_ELECTION
+from controller.model.context import LEAST_IN_SYNC, THROTTLES, UNCLEAN_ELECTION
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.transaction.transaction import Transaction
 from controller.view.health import in_sync_lacking
 
-_USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC)
+_USED: Final = (UNCLEAN_ELECTION, LEAST_IN_SYNC, *THROTTLES)
 
 
 def written(tx: Transaction, name: str, znode: ConfigZnode) -> None:

@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from msgspec.structs import replace
+
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.consequences import consequence_of
 from controller.contract.effect_rows import RefusedRow
+from controller.contract.flaw import Flaw, FoundFlaw
+from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
-from controller.contract.znode_table import consequence_of
+from controller.contract.znode_table import Place, locate
 from controller.contract.znodes import ZnodeError
 from controller.model.context import Header
 from controller.rules.setting_values import beyond_another, may_be_refused
@@ -28,6 +33,11 @@ def refuse(tx: Transaction, record: Record, error: ZnodeError) -> None:
     header, path = tx.header, record.path
     if len(header.flawed) < _REMEMBERED:
         header.flawed = {**header.flawed, path: error.flaw}
+    where = locate(path)
+    tp = TopicPartition(where.name, where.partition)
+    partition = tx.state.partition(tp) if where.place is Place.PARTITION_STATE else None
+    if partition is not None and partition.zk_state is None:
+        tx.state.put_partition(tp, replace(partition, unreadable=True))
     consequence = consequence_of(path, error.flaw, header.profile.release)
     after = "Kontrast keeps its last good value"
     if consequence is not None:
@@ -43,6 +53,24 @@ def forget(header: Header, path: str) -> None:
     """Forget the flaw of a znode that is mended or gone."""
     if path in header.flawed:
         header.flawed = {other: flaw for other, flaw in header.flawed.items() if other != path}
+
+
+def identified(header: Header, cluster_id: str) -> None:
+    """Take over the cluster's id. Raise ZnodeError for another one than before, because the brokers keep theirs."""
+    if header.cluster_id not in ("", cluster_id):
+        raise ZnodeError(f"{cluster_id} after {header.cluster_id}", Flaw.REPLACED)
+    header.cluster_id = cluster_id
+
+
+def lost(header: Header, path: str) -> None:
+    """Note that a znode is gone without which a broker does not start."""
+    header.flawed = {**header.flawed, path: Flaw.ABSENT}
+
+
+def note_besides(header: Header, flaws: Mapping[str, FoundFlaw] | None) -> None:
+    """Take over the flaws that a reader found beside the records, if it looked."""
+    if flaws is not None:
+        header.besides = dict(flaws)
 
 
 def note_unparsable(header: Header, path: str, settings: Mapping[str, str]) -> None:

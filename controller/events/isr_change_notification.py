@@ -12,6 +12,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.contract.ids import TopicPartition
+from controller.contract.records import Record
+from controller.contract.znode_table import ZnodePath
+from controller.contract.znodes import NamedPartition, PartitionsZnode, decode
 from controller.model.context import Header
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
@@ -26,6 +29,16 @@ _NOTIFICATIONS_KEPT: Final = 1_000
 # controller are read together. In 179 recorded reads these had waited for more than a second, and notifications that
 # had waited up to 41 ms were read alone.
 _READ_TOGETHER_MS: Final = 500
+
+
+def written(tx: Transaction, where: ZnodePath, record: Record) -> None:
+    """Handle a notification. One that cannot be read names no partition. Raise ZnodeError for it."""
+    entries: tuple[NamedPartition, ...] = ()
+    try:
+        entries = decode(record.content, PartitionsZnode).partitions
+    finally:
+        tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
+        notified(tx.header, where.name, tps)
 
 
 def notified(header: Header, name: str, tps: tuple[TopicPartition, ...]) -> None:

@@ -6,10 +6,9 @@ the automatic rebalance show only in their writes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from controller.contract.ids import TopicPartition
-from controller.contract.znodes import ReassignmentEntry
+from controller.contract.records import Record
+from controller.contract.znodes import PartitionsZnode, ReassignmentEntry, decode
 from controller.events import partition_reassignment
 from controller.machines import partition_machine
 from controller.model.context import Header
@@ -21,11 +20,11 @@ from controller.transaction.transaction import Transaction
 from wording.sentences import counted
 
 
-def znode_written(tx: Transaction, entries: Sequence[ReassignmentEntry], *, is_new: bool) -> None:
-    """Handle the content of /admin/preferred_replica_election. From 1.1 on the controller ignores later edits."""
-    header = tx.header
-    header.triggers.preferred = tuple(entries)
-    if header.acting and (is_new or header.profile.hears_edits_of_triggers):
+def znode_written(tx: Transaction, record: Record) -> None:
+    """Handle /admin/preferred_replica_election. From 1.1 on the controller ignores later edits. Raise ZnodeError."""
+    header, named = tx.header, decode(record.content, PartitionsZnode).partitions
+    header.triggers.preferred = tuple([ReassignmentEntry(each.topic, each.partition, ()) for each in named])
+    if header.acting and (record.version == 0 or header.profile.hears_edits_of_triggers):
         take_up(tx)
 
 

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.consequences import consequence_of
 from controller.contract.ids import UNKNOWN_ZXID, PartitionId, TopicPartition
 from controller.contract.records import Record, RecordKind
-from controller.contract.znode_table import consequence_of
 from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
 from controller.events import controller_failover, fenced_controller, flawed_znodes, migration, topic_deletion
 from controller.machines import partition_machine

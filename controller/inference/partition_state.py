@@ -105,7 +105,7 @@ def _was_reassigned_unseen(partition: Partition, written: LeaderAndIsr) -> bool:
 def state_removed(tx: Transaction, tp: TopicPartition) -> None:
     """Remove a partition's state, whose znode vanished. A topic's deletion removes the states first."""
     topic, partition = tx.state.topic(tp.topic), tx.state.partition(tp)
-    if topic is None or partition is None or partition.zk_state is None:
+    if topic is None or partition is None or (partition.zk_state is None and not partition.unreadable):
         return
     if topic.queued_for_deletion and tx.header.phase is FOLLOWING and tx.header.acting:
         topic_deletion.completed(tx, tp.topic)
@@ -114,7 +114,7 @@ def state_removed(tx: Transaction, tp: TopicPartition) -> None:
         if isinstance(action, Write):
             tx.events.settle(action, seen=False)
     kept = tuple(action for action in partition.queue if not isinstance(action, Write))
-    tx.state.put_partition(tp, replace(partition, zk_state=None, queue=kept))
+    tx.state.put_partition(tp, replace(partition, zk_state=None, queue=kept, unreadable=False))
 
 
 def state_written_by_kraft(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:

@@ -12,10 +12,11 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import NO_BROKER, UNKNOWN_ZXID, BrokerId, ControllerEpoch, Zxid
 from controller.contract.records import NOWHERE, Position
-from controller.contract.znodes import ConfigZnode, Flaw
+from controller.contract.znodes import ConfigZnode
 from controller.model.alert_state import AlertState
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.brokers import Broker, Departures, Shutdowns
@@ -47,9 +48,10 @@ class Configuration(msgspec.Struct, array_like=True):
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 LEAST_IN_SYNC = "min.insync.replicas"
+THROTTLES: Final = ("follower.replication.throttled.rate", "leader.replication.throttled.rate")
 LOOK: Final = "look"  # the session of one complete read without a watch
 LOOK_AT_TOPICS: Final = "look at topics"  # the session of one complete read of only some topics
-_EACH_BROKER = "<default>"  # the znode in /config/brokers whose settings apply to all brokers
+EACH_BROKER = "<default>"  # the znode in /config/brokers whose settings apply to all brokers
 
 
 class Phase(Enum):
@@ -107,6 +109,7 @@ class Header(msgspec.Struct, array_like=True):
     damaged: DamagedTopics = msgspec.field(default_factory=DamagedTopics)
     flawed: dict[str, Flaw] = {}  # by path, znodes that Kafka cannot read, up to a limit
     topic_ranks: TopicRanks = ()  # the order of topics in sentences, as the operator gave it
+    besides: dict[str, FoundFlaw] = {}  # by path, flaws of znodes without records, and of several znodes together
 
     def copy(self) -> Header:
         """Return a copy of the header. A change to the copy's parts does not change this header."""
@@ -217,7 +220,11 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def allows_unclean_election(self) -> bool:
         """Return whether the controller's broker allows unclean elections in topics without a setting of their own."""
-        for name in (str(self.controller), _EACH_BROKER) if self.configuration.dynamic else ():
+        return self.allows_unclean_election_by(self.controller)
+
+    def allows_unclean_election_by(self, controller: BrokerId) -> bool:
+        """Return whether unclean elections would be allowed if this broker were controller."""
+        for name in (str(controller), EACH_BROKER) if self.configuration.dynamic else ():
             value = ConfigZnode(self.configuration.dynamic.get(name, {})).boolean(UNCLEAN_ELECTION)
             if value is not None:
                 return value
@@ -272,7 +279,7 @@ class Header(msgspec.Struct, array_like=True):
         profile = self.profile
         dynamic = self._dynamic_least_in_sync() if self.configuration.dynamic else {}
         return CountingRules(
-            dynamic.pop(_EACH_BROKER, self.settings.min_insync_replicas),
+            dynamic.pop(EACH_BROKER, self.settings.min_insync_replicas),
             profile.caps_min_isr,
             profile.reassigns_in_topic_znode,
             profile.replicates_without_adding,

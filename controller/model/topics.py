@@ -58,6 +58,7 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     passed_over: OverdueElection | None = None
     in_sync_lacking: int = 0  # replicas that must still get in sync before its leader accepts acks=all
     absent: tuple[BrokerId, ...] = ()  # in-sync replicas whose brokers left, if no controller is there to remove them
+    unreadable: bool = False  # the znode of its state is there, but could not be read
 
     def value(self, controller_epoch: ControllerEpoch) -> LeaderAndIsr | None:
         """Return the state that ZooKeeper will hold once the controller has done its due writes."""

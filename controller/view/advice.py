@@ -7,21 +7,40 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.contract.remedies.remedy import Advice, Remedy
+from controller.contract.ids import BrokerId
+from controller.contract.remedies.remedy import Advice, Need, Remedy
 from controller.contract.remedies.topics import ASSIGN_IDS, PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.context import Header
-from wording.sentences import counted, joined, plural
+from controller.view.flawed_znodes import harming_failovers, topic_znodes, znodes_in_words
+from wording.sentences import counted, plural
 
+# A remedy may cure the flaw that keeps others from failing over.
 _CURES: Final = (ASSIGN_IDS.name, PUT_ID_BACK_AND_FAIL_OVER.name)  # remedies that help by a failover
-_NAMED: Final = 3
 
 
-def advice_for(advice: Advice, header: Header) -> str:
-    """Return the advice in words. While a failover would do harm, the reason replaces it."""
+def advice_for(advice: Advice, header: Header, brokers: Collection[BrokerId] = ()) -> str:
+    """Return the advice in words, without what needs a condition that is false. `brokers` are those that it names.
+
+    While a failover would do harm, the reason and its mend replace each remedy that fails over.
+    """
+    wanted = tuple(each for each in advice.remedies if all(is_met(need, header, brokers) for need in each.needs))
+    steps = tuple(each for each in advice.steps if all(is_met(need, header, brokers) for need in each.needs))
     harm = harm_of_failover(header)
-    kept = tuple(remedy for remedy in advice.remedies if not harm or not _fails_over(remedy))
-    words = replace(advice, remedies=kept).in_words(header.profile.release)
-    return words if len(kept) == len(advice.remedies) else f"Do not delete /controller yet: {harm}. {words}".rstrip()
+    kept = tuple(remedy.met if remedy.needs else remedy for remedy in wanted if not harm or not _fails_over(remedy))
+    words = replace(advice, remedies=kept, steps=steps).in_words(header.profile.release)
+    if len(kept) == len(wanted):
+        return words
+    mend = next((f" {each.mend}" for each in harming_failovers(header)), "")
+    return f"Do not delete /controller yet: {harm}.{mend} {words}".rstrip()
+
+
+def is_met(need: Need, header: Header, brokers: Collection[BrokerId]) -> bool:
+    """Return whether the condition of a step or remedy about these brokers is true now."""
+    if need is Need.CONTROLLER_ACTS:
+        return header.acting
+    if need is Need.BROKERS_LIVE:
+        return bool(brokers) and header.brokers.keys() >= set(brokers)
+    return not header.brokers.keys() >= set(brokers)
 
 
 def _fails_over(remedy: Remedy) -> bool:
@@ -32,6 +51,10 @@ def harm_of_failover(header: Header) -> str:
     """Return the harm that the next controller would do, as a clause, empty if none is known."""
     if header.damaged.unloadable:
         return f"no controller can load {topic_znodes(header.damaged.unloadable)}"
+    if flawed := harming_failovers(header):
+        return f"the next controller fails at {znodes_in_words([each.path for each in flawed])}"
+    if header.term.duplicate_topic_ids:
+        return "no controller can load two topics of one id"
     lacking = topics_without_id(header)
     if lacking:
         topics = f"{counted(lacking, 'topic')} without an id {plural(lacking, 'gets', 'get')} a new one"
@@ -48,10 +71,3 @@ def topics_without_id(header: Header) -> int:
     """Return the number of topics that a failover gives an id, while other topics have one."""
     topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id
     return topics - with_id if 0 < with_id < topics and header.profile.sends_topic_ids else 0
-
-
-def topic_znodes(topics: Collection[str]) -> str:
-    """Return the paths of some topics' znodes, the first by name, and the number of the rest."""
-    paths = [f"/brokers/topics/{name}" for name in sorted(topics)[:_NAMED]]
-    more = len(topics) - len(paths)
-    return joined([*paths, f"{more} more"] if more else paths)

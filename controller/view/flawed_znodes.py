@@ -1,58 +1,99 @@
-"""Consequences of the znodes that Kafka cannot read, for answers and alerts."""
+"""Present findings of the table of what Kafka does not survive (`contract/consequences.py`), for answers and alerts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final, NamedTuple
 
+from controller.contract.consequences import Consequence, consequence_of
+from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.remedies.remedy import Advice
-from controller.contract.znode_table import Consequence, Place, consequence_of, locate
-from controller.contract.znodes import Flaw
+from controller.contract.znode_table import Place, place_of
 from controller.model.context import Header
-from controller.view.advice import topic_znodes
+from wording.sentences import joined
+
+OF_ZNODES: Final = "znodes"
+"""Subject of the alert on znodes at which brokers end."""
+
+_NAMED: Final = 3
+_FAIL_OVER: Final = "Then delete /controller."
 
 
 class FlawedZnode(NamedTuple):
-    """A znode with the consequence of its flaw in the cluster's release."""
+    """A znode with the consequence of its flaw in the cluster's release. `mend` ends with a failover if one helps."""
 
     path: str
     flaw: Flaw
     consequence: Consequence
+    fault: str  # a clause without the effect
+    mend: str
 
     @property
     def sentence(self) -> str:
         """Return the flaw and its consequence, without the remedy."""
-        return f"{self.path} is {self.flaw.value}: {self.consequence.effect}"
+        return f"{self.fault}: {self.consequence.effect}"
+
+    @property
+    def with_mend(self) -> str:
+        """Return the flaw, its consequence and the remedy, without a full stop."""
+        return f"{self.sentence}. {self.mend.removesuffix('.')}"
 
     @property
     def advice(self) -> Advice:
         """Return the step that mends the znode."""
-        return Advice(self.consequence.mend)
+        return Advice(self.mend)
 
 
 def flawed_znodes(header: Header) -> Iterator[FlawedZnode]:
-    """Yield the znodes that Kafka cannot read, by path."""
-    for path, flaw in sorted(header.flawed.items(), key=lambda item: item[0]):
+    """Yield the znodes that Kafka does not survive as they are, by path."""
+    flaws = {path: FoundFlaw(flaw) for path, flaw in header.flawed.items()}
+    found = []
+    for path, (flaw, details) in sorted({**header.besides, **flaws}.items()):
         consequence = consequence_of(path, flaw, header.profile.release)
         if consequence is not None:
-            yield FlawedZnode(path, flaw, consequence)
+            found.append((path, flaw, consequence, f"{path} {details or flaw.predicate}"))
+    harmful = [path for path, _, consequence, _ in found if consequence.harms_failover]
+    for path, flaw, consequence, fault in found:
+        fails_over = consequence.then_fail_over and harmful in ([], [path])
+        mend = f"{consequence.mend} {_FAIL_OVER}" if fails_over else consequence.mend
+        yield FlawedZnode(path, flaw, consequence, fault, mend)
 
 
 def no_controller_because(header: Header) -> FlawedZnode | None:
     """Return the znode that keeps all brokers from being controller, /controller first. Topics' znodes do not count."""
-    stopping = [each for each in flawed_znodes(header) if each.consequence.stops_controllers]
-    others = [each for each in stopping if locate(each.path).place is not Place.TOPIC]
-    return others[0] if others else None
+    stopping = (each for each in flawed_znodes(header) if each.consequence.stops_controllers)
+    others = [each for each in stopping if place_of(each.path) is not Place.TOPIC]
+    return min(others, key=lambda each: each.path != Place.CONTROLLER.value, default=None)
+
+
+def harming_failovers(header: Header) -> tuple[FlawedZnode, ...]:
+    """Return the znodes at which the next controller fails, or loses what the present one knows."""
+    return tuple(
+        each
+        for each in flawed_znodes(header)
+        if each.consequence.harms_failover and place_of(each.path) is not Place.CONTROLLER  # whose deletion is the cure
+    )
 
 
 def why_no_controller(header: Header) -> str:
     """Return the znodes at which every new controller fails, as a clause, empty if none is known."""
     flawed, unloadable = no_controller_because(header), header.damaged.unloadable
     if flawed is not None:
-        return f"{flawed.path} cannot be read ({flawed.flaw.value})"
+        return flawed.fault if flawed.path in header.besides else f"{flawed.path} cannot be read ({flawed.flaw.value})"
     return f"none can load {topic_znodes(unloadable)}" if unloadable else ""
 
 
 def stopping_starts(header: Header) -> Iterator[FlawedZnode]:
     """Yield the znodes that end the start of a broker."""
     return (each for each in flawed_znodes(header) if each.consequence.stops_start)
+
+
+def topic_znodes(topics: Collection[str]) -> str:
+    """Return the paths of some topics' znodes, the first by name, and the number of the rest."""
+    return znodes_in_words([f"/brokers/topics/{name}" for name in sorted(topics)])
+
+
+def znodes_in_words(paths: Sequence[str]) -> str:
+    """Return the first paths, and the number of the rest."""
+    more = len(paths) - _NAMED
+    return joined([*paths[:_NAMED], f"{more} more"] if more > 0 else paths)

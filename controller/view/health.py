@@ -150,6 +150,8 @@ def _problem_without_leader(
         return None
     value = partition.zk_state
     if value is None:
+        if partition.unreadable:
+            return Problem.STATE_UNREADABLE
         created = partition.write_due or any(replica in header.brokers for replica in partition.replicas)
         return Problem.NOT_YET_CREATED if created else Problem.NO_LIVE_REPLICA_AT_CREATION
     if successor(partition, topic, header, predicted) is not None:
@@ -237,7 +239,11 @@ def reason_for(
         return _refuses_acks_all(partition, value, where)
     elector = _elector(header)
     if problem is Problem.NOT_YET_CREATED:
-        return f"{elector} must write its first state"
+        if partition.write_due:
+            return f"{elector} must write its first state"
+        return f"it has no state: {elector} writes the first state of a new partition, and none that was lost"
+    if problem is Problem.STATE_UNREADABLE:
+        return "its state cannot be read. Brokers that led it go on, and the next controller fails at it"
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
         return f"no replica was live at its creation: {where(partition.replicas)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:

@@ -6,6 +6,7 @@ from controller.model.brokers import Broker as Broker
 from controller.model.context import (
     BOOTSTRAPPING as BOOTSTRAPPING,
     FOLLOWING as FOLLOWING,
+    THROTTLES as THROTTLES,
     Context as Context,
     Header as Header,
 )

@@ -52,8 +52,8 @@ def differences(
     """
     found = {}
     for name, row in rows.items():
-        if row.state == PartitionState.NEW.word or row.leader_epoch < 0:
-            continue  # brokers get no UpdateMetadata before the first leader
+        if row.deleting or row.state == PartitionState.NEW.word or row.leader_epoch < 0:
+            continue  # brokers get no UpdateMetadata before the first leader, and hear of a deletion replica by replica
         expected, seen = Leader(row.leader, row.leader_epoch), view.get(name)
         if seen is None:
             found[name] = PartitionDifference(DifferenceKind.MISSING, expected, None)

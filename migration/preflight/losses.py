@@ -67,7 +67,8 @@ LOSSES: Final[tuple[Check, ...]] = (
         shown_by="no /brokers/topics/T/partitions/P/state",
         means="KRaft takes the first replica for its leader, all replicas for in sync, and begins with leader epoch 0, "
         "below that of the brokers.",
-        mend="Let the ZooKeeper controller elect a leader first. Start the replicas' brokers.",
+        mend="If brokers have the partition, write its state back with a leader_epoch above theirs, before any "
+        "failover. If it is new, start one of its brokers.",
         source="ZkTopicMigrationClient (3.9)",
         find=topics.without_state,
         reads=_STATES,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from migration.preflight.check import Check, Finding, Patch, written
@@ -18,6 +18,7 @@ CHECKS: Final[tuple[Check, ...]] = (*OUTAGES, *WAITS, *LOSSES)
 
 _ANY_PATCH: Final = 999
 _SHOWN: Final = 5  # findings of a check in full
+_FAILS_OVER: Final = "delete /controller"
 _NAMED: Final = 50  # named znodes of a finding, about half of a large fleet
 _MEANINGS: Final = {"loses": "page", "kills": "page", "sticks": "page", "blocks": "warn", "rollback": "warn"}
 
@@ -139,7 +140,9 @@ def examine(tree: Tree, release: Patch | None = None) -> Report:
     oldest, newest = (release, release) if release else ((*first, 0), (*last, _ANY_PATCH))
     found: list[FailedCheck] = []
     unchecked: list[Unchecked] = []
-    for check in CHECKS:
+    harm = tree.harm_of_failover
+    for each in CHECKS:
+        check = replace(each, mend=f"Fail over later. {harm}") if harm and _FAILS_OVER in each.mend else each
         if not check.concerns(oldest, newest):
             continue
         if reason := check.hindered(tree):

@@ -145,7 +145,8 @@ def log_directories(tree: Tree) -> Iterator[Finding]:
     for broker in sorted(lagging.keys() & tree.brokers.keys()):
         count = len(lagging[broker])
         detail = f"broker {broker} is registered and not in sync for {count} partition{'s' * (count > 1)}"
-        yield Finding(f"{BROKERS}/{broker}", f"{detail}, as with a failed log directory: {_some(lagging[broker])}")
+        why = "perhaps for a failed log directory, a throttle or listeners"
+        yield Finding(f"{BROKERS}/{broker}", f"{detail}, {why}: {_some(lagging[broker])}")
 
 
 def _some(names: list[str]) -> str:

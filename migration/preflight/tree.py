@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
+from controller.contract.consequences import consequence_of, flaw_of
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.znodes import (
@@ -177,6 +178,17 @@ class Tree:
             return decode(self.data(MIGRATION), MigrationZnode)
         except ZnodeError:
             return None
+
+    @cached_property
+    def harm_of_failover(self) -> str:
+        """Return a znode at which the next ZooKeeper controller fails, with the mend, empty if none is known."""
+        release, _ = self.releases()
+        for path, znode in self.znodes.items():
+            flaw = None if path == CONTROLLER else flaw_of(path, znode.data)
+            consequence = None if flaw is None else consequence_of(path, flaw, release)
+            if flaw is not None and consequence is not None and consequence.harms_failover:
+                return f"{path} {flaw.predicate}: {consequence.effect}. {consequence.mend}"
+        return ""
 
     @property
     def is_ruled_by_kraft(self) -> bool:

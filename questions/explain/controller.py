@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.contract.ids import NO_BROKER
-from controller.view.advice import topic_znodes
 from controller.view.ensemble import ensemble_in_words
-from controller.view.flawed_znodes import no_controller_because, why_no_controller
+from controller.view.flawed_znodes import no_controller_because, topic_znodes, why_no_controller
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
 from questions.explain.causes import causes_of, last_writes
@@ -49,7 +48,7 @@ def _headline(picture: Picture) -> str:
     header = picture.header
     if header.controller == NO_BROKER:
         reason, flawed = why_no_controller(header), no_controller_because(header)
-        mend = f". {flawed.consequence.mend} As it is" if flawed is not None else ""
+        mend = f". {flawed.mend} As it is" if flawed is not None else ""
         because = reason and f", because {reason}{mend}"
         return f"no broker is controller{because}, so dead leaders stay unreplaced, and no topic is created or deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"

@@ -21,6 +21,7 @@ from controller.contract.remedies.topics import (
 )
 from controller.contract.znode_table import locate
 from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode
+from controller.view.flawed_znodes import flawed_znodes
 from questions.explain.causes import last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.picture import Picture
@@ -32,8 +33,13 @@ _UNKNOWN_ID: Final = "ID"  # placeholder for the id, which brokers have in parti
 
 
 def is_unloadable(picture: Picture, name: str) -> bool:
-    """Return whether the topic's znode is there and ends every controller that loads it."""
-    return name in picture.header.damaged.unloadable
+    """Return whether the topic's znode is there and cannot be read as a topic."""
+    return name in picture.header.damaged.unloadable or (_fault(picture, name) != "" and picture.topic(name) is None)
+
+
+def _fault(picture: Picture, name: str) -> str:
+    path = f"{_TOPICS}/{name}"
+    return next((each.sentence for each in flawed_znodes(picture.header) if each.path == path), "")
 
 
 def is_deletion_requested(picture: Picture, name: str) -> bool:
@@ -52,7 +58,7 @@ def explain_unloadable_topic(picture: Picture, name: str) -> Explanation:
     return explanation_of(
         picture,
         f"topic {name}",
-        f"{path} is empty or no JSON object, so every broker fails that loads it as controller",
+        _fault(picture, name) or f"{path} is empty or no JSON object, so every controller fails that loads it",
         statements=_statements_of_unloadable(picture, name),
         causes=last_writes(picture, [(path, "its content")]),
         findings=findings_about(picture, names=(name,)),
@@ -186,7 +192,7 @@ def _statements(picture: Picture, name: str, left: list[_Leftover]) -> Iterator[
     if all(each.parent != TOPICS for each in left):
         yield Statement("topic", f"{TOPICS}/{name} does not exist, because the controller deletes it first")
     for each in left:
-        ends = each.parent == TOPICS and is_unloadable(picture, name)
+        ends = each.parent == TOPICS and name in picture.header.damaged.unloadable
         effect = f"{each.effect}, which ends every controller" if ends else each.effect
         yield Statement(each.about, f"{each.parent}/{name} is left over{effect}")
     about = "do, in this order"

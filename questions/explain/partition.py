@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
 from controller.view.advice import advice_for
+from controller.view.flawed_znodes import flawed_znodes
 from controller.view.health import (
     back_in_sync_for_acks_all,
     electable,
@@ -88,6 +89,9 @@ class _PartitionFacts:
         found = [*self._state(), *self._replicas(), *([self._acks_all()] if kept else []), *self._next()]
         if self._partition.problem in UNUSABLE:
             found += self._ways_back()
+        elif self._partition.unreadable and self._value is None:
+            path = f"/brokers/topics/{self._tp.topic}/partitions/{self._tp.partition}/state"
+            found += [Statement("do", each.mend) for each in flawed_znodes(self._header) if each.path == path]
         elif self._value is not None and kept:
             if self._value.leader != self._partition.replicas[0]:
                 found.append(not_preferred(self._picture, self._partition, self._value))
@@ -112,7 +116,8 @@ class _PartitionFacts:
         value = self._value
         found = [Statement("state", self._partition.state.word, Certainty.EXPECTED)]
         if value is None:
-            return [*found, Statement("leader", "none, because ZooKeeper has no state yet")]
+            lost = "not known, because its state cannot be read" if self._partition.unreadable else "none in ZooKeeper"
+            return [*found, Statement("leader", lost)]
         leader = "none" if value.leader == NO_LEADER else f"broker {value.leader}"
         by = f"written under controller epoch {value.controller_epoch}"
         found += [
@@ -162,6 +167,8 @@ class _PartitionFacts:
 
     def _acks_all(self) -> Statement:
         value, partition = self._value, self._partition
+        if partition.unreadable and value is None:
+            return Statement("acks=all", "not known, because its state cannot be read")
         if value is None or partition.problem in UNUSABLE:
             return Statement("acks=all", "rejected, because it has no live leader")
         rules = self._header.counting_rules
@@ -218,8 +225,10 @@ class _PartitionFacts:
         elector = f"controller {header.controller}" if header.acting else "the next controller"
         if partition.problem is Problem.NO_LIVE_REPLICA_AT_CREATION:
             return f"when {one_of(partition.replicas)} registers. Then {elector} creates it"
-        if value is None:
+        if value is None and partition.write_due:
             return f"as soon as {elector} writes its first state"
+        if value is None:
+            return advice_for(kinds.CREATION_DUE.advice, header)
         if partition.problem is Problem.ELECTION_DUE:
             elected = successor(partition, self._topic, header, self._predicted)
             return "as soon as " + (f"broker {elected} is elected" if elected is not None else "a leader is elected")
@@ -244,13 +253,21 @@ class _PartitionFacts:
         failed = [at for at in in_sync if at in header.brokers]
         ways = [f"when {one_of(away)} returns"] if away else []
         ways += [f"when the log directory of {one_of(failed)} is back"] if failed else []
-        return f"{', or '.join(ways)}, with every acknowledged record"
+        return f"{', or '.join(ways)}, with every acknowledged record{self._unless_unclean(value, in_sync)}"
+
+    def _unless_unclean(self, value: LeaderAndIsr, in_sync: Sequence[BrokerId]) -> str:
+        """Return that the next controller elects another replica before, empty if it may not or finds none."""
+        elected = self._elected_uncleanly(value, self._partition.replicas)
+        if elected is None:
+            return ""
+        forbid = f"If {one_of(in_sync)} can return, set unclean.leader.election.enable=false first"
+        return f", but the next controller elects broker {elected} before, and loses records. {forbid}"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
         is_allowed = self._header.allows_unclean_election_of(self._topic)
         online = [at for at in self._header.brokers if at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=True)
-        certainty = Certainty.ASSUMED if self._topic.unclean_election is None else Certainty.EXPECTED
+        certainty = self._certainty_of_unclean()
         if elected is None:
             return Statement("unclean election", "would find no live replica either", Certainty.EXPECTED)
         if not elected.unclean:
@@ -262,9 +279,28 @@ class _PartitionFacts:
             "unclean election", f"{says} ({'allowed' if is_allowed else 'not allowed'}, {setting})", certainty
         )
 
+    def _certainty_of_unclean(self) -> Certainty:
+        return Certainty.ASSUMED if self._topic.unclean_election is None else Certainty.EXPECTED
+
+    def _elected_uncleanly(self, value: LeaderAndIsr, candidates: Sequence[BrokerId]) -> BrokerId | None:
+        """Return the broker that a controller elects uncleanly if it may, None if it may not or finds no live one."""
+        online = [at for at in self._header.brokers if at in candidates and at not in self._partition.offline_dirs]
+        header, by_topic = self._header, self._topic.unclean_election
+        moves = header.controller == value.leader  # with the leader, so another broker's setting decides
+        next_ones = header.brokers.keys() - {value.leader} if moves else {header.controller}
+        may = any(map(header.allows_unclean_election_by, next_ones)) if by_topic is None else by_topic
+        elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=may)
+        return elected.leader if elected is not None and elected.unclean else None
+
     def _next_leader(self, value: LeaderAndIsr) -> Statement:
         online = [at for at in self._header.brokers if at != value.leader and at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=False)
+        others = [at for at in self._partition.replicas if at != value.leader]
+        if elected is None and (uncleanly := self._elected_uncleanly(value, others)) is not None:
+            lost = f"the records that only broker {value.leader} has are lost for good"
+            forbid = "Set unclean.leader.election.enable=false before it stops"
+            says = f"broker {uncleanly} at once, by an unclean election, and {lost}. {forbid}"
+            return Statement("next leader", says, self._certainty_of_unclean())
         if elected is None:
             return Statement("next leader", f"none. Without broker {value.leader} it goes offline", Certainty.EXPECTED)
         return Statement(

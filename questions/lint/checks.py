@@ -10,10 +10,11 @@ from typing import Final
 
 import msgspec
 
+from controller.contract.consequences import consequence_of, flaw_of
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS
-from controller.contract.znode_table import Place, consequence_of, flaw_of, locate
+from controller.contract.znode_table import locate
 from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
 from controller.view.flawed_znodes import flawed_znodes as view_of_flawed
 from controller.view.gauges import common_leader, replicas_by_broker
@@ -28,6 +29,8 @@ _JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
 "ZooKeeper's largest reply, unless jute.maxbuffer is raised. A longer list is unreadable."
 _NEARLY: Final = 0.8
 _LEFT_AFTER_MS: Final = 10 * 60_000  # an active controller removes requests within seconds
+_ANSWERED_AFTER_MS: Final = 30_000
+_BACKLOG: Final = 1_000  # notifications that no working controller leaves, however new they are
 _TOPICS: Final = "/brokers/topics"
 _NOTIFICATIONS: Final = ("/isr_change_notification", "/log_dir_event_notification")
 _LISTED: Final = (_TOPICS, "/config/topics", "/admin/delete_topics", *_NOTIFICATIONS)
@@ -225,9 +228,10 @@ def dead_brokers(cluster: Linted) -> Iterator[str]:
 
 def flawed_znodes(cluster: Linted) -> Iterator[str]:
     """Yield znodes that stop brokers, controllers or requests, each with the effect and the step that mends it."""
+    told = {f"{_TOPICS}/{name}" for name in cluster.picture.header.damaged.unloadable}  # by a check of its own
     for flawed in view_of_flawed(cluster.picture.header):
-        if locate(flawed.path).place is not Place.TOPIC:  # a topic has a check of its own
-            yield f"{flawed.sentence}. {flawed.consequence.mend}"
+        if flawed.path not in told:
+            yield f"{flawed.with_mend}."
 
 
 def unparsable_settings(cluster: Linted) -> Iterator[str]:
@@ -342,7 +346,8 @@ def in_one_rack(cluster: Linted) -> Iterator[str]:
 def left_requests(cluster: Linted) -> Iterator[str]:
     """Find unanswered requests by znode."""
     for path in _REQUESTS:
-        if path in cluster.records and _is_old(cluster, path):
+        acts = cluster.picture.header.acting and path == _REQUESTS[1]
+        if path in cluster.records and _is_old(cluster, path, _ANSWERED_AFTER_MS if acts else _LEFT_AFTER_MS):
             yield path
 
 
@@ -357,14 +362,14 @@ def unread_notifications(cluster: Linted) -> Iterator[str]:
     """Yield notifications that no controller has read."""
     for parent in _NOTIFICATIONS:
         for record in cluster.children[parent].values():
-            if _is_old(cluster, record.path):
+            if len(cluster.children[parent]) >= _BACKLOG or _is_old(cluster, record.path):
                 yield record.path
 
 
-def _is_old(cluster: Linted, path: str) -> bool:
+def _is_old(cluster: Linted, path: str, after_ms: int = _LEFT_AFTER_MS) -> bool:
     """Return whether a znode is older than a controller's reaction, as far as its time is known."""
     written_ms = cluster.picture.written_ms.get(path, cluster.records[path].observed_ms)
-    return written_ms == NOT_KNOWN_MS or cluster.picture.as_of_ms - written_ms > _LEFT_AFTER_MS
+    return written_ms == NOT_KNOWN_MS or cluster.picture.as_of_ms - written_ms > after_ms
 
 
 def long_lists(cluster: Linted) -> Iterator[str]:

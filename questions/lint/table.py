@@ -14,7 +14,7 @@ from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_IS
 from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
 from controller.contract.remedies.remedy import Advice
 from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
-from questions.lint import checks
+from questions.lint import checks, topic_settings
 
 
 class LintCheck(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ CHECKS: Final = (
         "unreadable-znode",
         Severity.PAGE,
         checks.flawed_znodes,
-        "Kafka cannot read the znode when a broker starts, a controller takes over, or a request comes.",
+        "Kafka fails at the znode when a broker starts, a controller takes over, or a request comes.",
         Advice("Take the step that follows the znode."),
     ),
     LintCheck(
@@ -113,9 +113,7 @@ CHECKS: Final = (
         Severity.PAGE,
         checks.long_lists,
         "A starting controller cannot read a list beyond jute.maxbuffer, so no controller stays.",
-        Advice(
-            "Delete unused topics, or raise jute.maxbuffer on every ZooKeeper server, then on every broker.",
-        ),
+        Advice("Delete unused topics, or raise jute.maxbuffer on every ZooKeeper server, then on every broker."),
         reads_znodes=True,
     ),
     LintCheck(
@@ -192,6 +190,45 @@ CHECKS: Final = (
         reads_znodes=True,
     ),
     LintCheck(
+        "unknown-setting",
+        Severity.WARN,
+        topic_settings.unknown_settings,
+        "Kafka ignores a topic's setting whose name it does not know, so the default applies.",
+        Advice("Set the setting of the right name, and delete the named one."),
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "throttle-without-reassignment",
+        Severity.WARN,
+        topic_settings.forgotten_throttles,
+        "Replicas that fell behind, as after a restart, catch up only at this rate, and ISRs stay small.",
+        Advice("Remove the throttle (kafka-configs.sh --delete-config)."),
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "internal-topic-not-compacted",
+        Severity.WARN,
+        topic_settings.deleted_internal_topics,
+        "Committed offsets of idle groups, or the states of transactions, are deleted after the retention.",
+        Advice("Set cleanup.policy=compact on the topic."),
+        reads_znodes=True,
+    ),
+    LintCheck(
+        "internal-topic-grown",
+        Severity.INFO,
+        topic_settings.grown_internal_topics,
+        "If partitions were added under live groups, brokers disagree on a group's coordinator until all restart, and "
+        "groups look for their offsets in other partitions.",
+        Advice("Check that the topic was created with this number (offsets.topic.num.partitions)."),
+    ),
+    LintCheck(
+        "partitions-with-a-gap",
+        Severity.WARN,
+        topic_settings.gaps,
+        "Clients that hash keys over the count send to a partition that does not exist, and never to the last one.",
+        Advice("Find out who edited the topic's znode, and write the missing partition back."),
+    ),
+    LintCheck(
         "leader-alone-in-its-isrs",
         Severity.WARN,
         checks.lonely_leaders,
@@ -213,9 +250,7 @@ CHECKS: Final = (
         Severity.WARN,
         checks.without_rack,
         "With racks on some brokers only, Kafka rejects new topics by rack, or ignores racks.",
-        Advice(
-            "Set broker.rack on the named brokers, and restart them.",
-        ),
+        Advice("Set broker.rack on the named brokers, and restart them."),
     ),
     LintCheck(
         "all-replicas-in-one-rack",
@@ -244,9 +279,7 @@ CHECKS: Final = (
         Severity.INFO,
         checks.without_settings,
         "A deletion by hand removed the settings. The topic has the brokers' defaults, its retention included.",
-        Advice(
-            "Set the topic's settings again with kafka-configs.sh, or finish the deletion.",
-        ),
+        Advice("Set the topic's settings again with kafka-configs.sh, or finish the deletion."),
         reads_znodes=True,
     ),
     LintCheck(
@@ -261,9 +294,7 @@ CHECKS: Final = (
         Severity.INFO,
         checks.more_replicas_than_racks,
         "No spread gives each replica a rack of its own, so one rack has two.",
-        Advice(
-            "Add a rack, or count on its loss taking two replicas.",
-        ),
+        Advice("Add a rack, or count on its loss taking two replicas."),
     ),
     LintCheck(
         "one-replica",

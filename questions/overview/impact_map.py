@@ -57,6 +57,7 @@ _STATES: Final[Mapping[str | None, PartitionState]] = {
     Problem.ELECTION_DUE.value: PartitionState.WITHOUT_LEADER,
     Problem.LEADERLESS.value: PartitionState.WITHOUT_LEADER,
     Problem.NOT_YET_CREATED.value: PartitionState.WITHOUT_LEADER,
+    Problem.STATE_UNREADABLE.value: PartitionState.UNDER_REPLICATED,
 }
 
 

@@ -22,7 +22,7 @@ PROBLEMS_OF_CLIENTS: Final = {
     Problem.ELECTION_DUE: ("no leader", "The controller must elect a leader."),
     Problem.LEADERLESS: ("no leader", "An in-sync replica is alive, but the controller does not elect it."),
     Problem.NO_LIVE_REPLICA_AT_CREATION: ("never led", "Created while no replica was alive."),
-    Problem.NOT_YET_CREATED: ("not created", "The controller must write the first state."),
+    Problem.NOT_YET_CREATED: ("not created", "It has no state. A controller writes only that of a new partition."),
     Problem.UNDER_MIN_ISR: (Fact.REJECTS_ACKS_ALL.singular, "Fewer replicas are in sync than min.insync.replicas."),
 }
 """Short name and cause of each problem of clients."""

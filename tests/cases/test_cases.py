@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 from uuid import uuid4
 
 import pytest
@@ -12,24 +11,16 @@ from click.testing import CliRunner
 from kazoo.client import KazooClient
 
 from cli.main import main
+from tests.cases import deadly_znodes, znodes
 from tests.cases.files import ACCEPTED, REFUSED
-from tests.cases.znodes import CASES
+from tests.cases.znodes import Answer, Case
 
 pytestmark = pytest.mark.xdist_group("cases")  # one process, so that each case is written once
 
 
-class Answer(NamedTuple):
-    """Answer to a command: its exit code, and patterns that it has and has not, spaces and line breaks being alike."""
-
-    command: str
-    exit_code: int
-    has: tuple[str, ...] = ()
-    lacks: tuple[str, ...] = ()
-
-
 _NO_OUTAGE = ("Start broker", "is down", "never seen")
 
-ANSWERS: Mapping[str, tuple[Answer, ...]] = {
+ANSWERS: dict[str, tuple[Answer, ...]] = {
     "all-replicas-unknown": (
         Answer("check", 1, ("brokers 11, 12, 13, 14 and 15 .*never registered here",), _NO_OUTAGE),
         Answer("explain bad", 1, ("waits for", "11", "no broker .* ever registered|never registered")),
@@ -151,6 +142,9 @@ ANSWERS: Mapping[str, tuple[Answer, ...]] = {
         Answer("explain orders-9", 2, ("orders-9",)),
     ),
 }
+
+CASES: Mapping[str, Case] = {**znodes.CASES, **deadly_znodes.CASES}
+ANSWERS = {**ANSWERS, **deadly_znodes.ANSWERS}
 
 ASKED = [
     pytest.param(name, answer, id=f"{name}: {answer.command}")

@@ -6,11 +6,11 @@ A case is a tree of znodes. The znodes of `EPHEMERAL` paths belong to a session,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kazoo.client import KazooClient
-from kazoo.security import make_digest_acl
+from kazoo.security import ACL, make_digest_acl
 
 Content = bytes | None | Mapping[str, object]
 Tree = dict[str, Content]
@@ -25,17 +25,23 @@ _HIDDEN_BY = ("owner", "secret")  # login of the only user who may read the hidd
 
 
 class Case(NamedTuple):
-    """Znodes of a cluster. `persistent` ones belong to no session, and an ACL keeps the `hidden` from being read."""
+    """Znodes of a cluster. `persistent` ones belong to no session, and an ACL keeps the `hidden` from being read.
+
+    The cluster has an id unless it `lacks` it.
+    """
 
     znodes: Tree
     persistent: frozenset[str] = frozenset()
     hidden: tuple[str, ...] = ()
+    acls: Mapping[str, Sequence[ACL]] = {}
+    lacks: tuple[str, ...] = ()
 
     def write(self, root: KazooClient, chroot: str) -> None:
         """Create the znodes in a chroot. Ephemeral ones last as long as the client's session."""
         for parent in _PARENTS:
             root.ensure_path(chroot + parent)
-        for path, content in self.znodes.items():
+        identity: Tree = {} if "/cluster/id" in self.lacks else {"/cluster/id": {"version": "1", "id": TOPIC_ID}}
+        for path, content in {**identity, **self.znodes}.items():
             data = content if content is None or isinstance(content, bytes) else json.dumps(content).encode()
             lasts = path in self.persistent or not path.startswith(_EPHEMERAL) or path == "/controller_epoch"
             if root.exists(chroot + path):
@@ -44,6 +50,17 @@ class Case(NamedTuple):
                 root.create(chroot + path, data, makepath=True, ephemeral=not lasts)
         for path in self.hidden:
             root.set_acls(chroot + path, [make_digest_acl(*_HIDDEN_BY, all=True)])
+        for path, acl in self.acls.items():
+            root.set_acls((chroot + path).rstrip("/"), list(acl))
+
+
+class Answer(NamedTuple):
+    """Answer to a command: its exit code, and patterns that it has and has not, spaces and line breaks being alike."""
+
+    command: str
+    exit_code: int
+    has: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
 
 
 # --- parts of a tree

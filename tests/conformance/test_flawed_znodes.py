@@ -11,7 +11,7 @@ from kazoo.exceptions import NoNodeError
 
 from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
-from controller.contract.znode_table import consequence_of
+from controller.contract.consequences import consequence_of
 from controller.contract.znodes import Flaw
 
 pytestmark = pytest.mark.nightly

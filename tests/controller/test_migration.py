@@ -237,7 +237,10 @@ def test_a_partition_that_was_copied_without_a_state_is_nobodys_duty():
     history.migrates().pulses(20)
     assert "CreationDue" not in opened(history)
     history.topic("n", {0: [1, 2]}, topic_id="xAAAAAAAAAAAAAAAAAAAAA")
-    assert history.row("n", 0).reason == "KRaft controller 3001 must write its first state"
+    assert (
+        history.row("n", 0).reason
+        == "it has no state: KRaft controller 3001 writes the first state of a new partition, and none that was lost"
+    )
 
 
 def test_a_pending_deletion_that_the_sync_carries_out_is_none_by_hand():

@@ -7,11 +7,19 @@ import pytest
 from questions.everywhere.lint import Lint, LintFinding
 from questions.lint.table import CHECKS
 from questions.picture import Picture
-from tests.questions.cluster import broker, brokers, controller, look, settings, state, topic
+from tests.questions.cluster import broker, brokers, controller, id_of, look, settings, state, topic
 
 RACKS = {**broker(1, "a"), **broker(2, "b"), **broker(3, "c")}
 WELL = {**RACKS, **controller(1), **topic("t", [1, 2], [2, 3])}
 MANY = 20_000
+
+
+def _gap() -> dict[str, object]:
+    znodes = topic("u", [1, 2], [2, 3], [1, 3])
+    del znodes["/brokers/topics/u/partitions/1/state"]
+    assigned = {"0": [1, 2], "2": [1, 3]}
+    return znodes | {"/brokers/topics/u": {"version": 3, "topic_id": id_of("u"), "partitions": assigned}}
+
 
 FOUND = {
     "duplicate-topic-id": (
@@ -41,6 +49,23 @@ FOUND = {
         {"/config/brokers/1": {"version": 1, "config": {"background.threads": "many"}}},
         "background.threads of /config/brokers/1 (Kafka expects a whole number from 1)",
     ),
+    "unknown-setting": (
+        settings("t", retention_msec="1"),
+        "retention.msec=1 of topic t, perhaps meant as retention.ms",
+    ),
+    "throttle-without-reassignment": (
+        settings("t", follower_replication_throttled_replicas="*"),
+        "follower.replication.throttled.replicas=* of /config/topics/t",
+    ),
+    "internal-topic-not-compacted": (
+        topic("__consumer_offsets", [1, 2]) | settings("__consumer_offsets", cleanup_policy="delete") | settings("t"),
+        "__consumer_offsets (cleanup.policy=delete)",
+    ),
+    "internal-topic-grown": (
+        topic("__transaction_state", *([1, 2] for _ in range(60))),
+        "__transaction_state (60 partitions)",
+    ),
+    "partitions-with-a-gap": (_gap(), "u (without partition [1], of 2)"),
     "broker-without-session": (
         {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": [], "rack": "a", "persistent": True}},
         "/brokers/ids/4",

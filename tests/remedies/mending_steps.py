@@ -11,7 +11,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from controller.contract.znode_table import Consequence, Place, Release, consequence_of
+from controller.contract.consequences import Consequence, Release, consequence_of
+from controller.contract.znode_table import Place
 from controller.contract.znodes import Flaw
 from tests.remedies.real_cluster import RealCluster
 from tests.remedies.situations import has_a_lasting_controller, is_usable, survives_its_leader

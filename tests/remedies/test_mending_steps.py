@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.znode_table import ZNODES, Release
+from controller.contract.consequences import ZNODES, Release
 from tests.remedies.mending_steps import RELEASES, STEPS, TRIED_ELSEWHERE, UNTRIED
 
 

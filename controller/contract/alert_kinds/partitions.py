@@ -7,7 +7,7 @@ from typing import Final
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.remedies import controllership, partitions as remedies
-from controller.contract.remedies.remedy import Advice
+from controller.contract.remedies.remedy import Advice, Need, Step
 
 PARTITIONS_OFFLINE: Final = AlertKind(
     name="PartitionsOffline",
@@ -16,8 +16,8 @@ PARTITIONS_OFFLINE: Final = AlertKind(
     step="start the named brokers",
     meaning="Partitions have no live in-sync replica, so no client can use them.",
     advice=Advice(
-        "Bring back one of the named brokers, so that no record is lost.",
-        (remedies.ELECT_UNCLEAN,),
+        steps=(Step("Bring back one of the named brokers, so that no record is lost.", (Need.BROKERS_AWAY,)),),
+        remedies=(remedies.ELECT_UNCLEAN,),
     ),
     expected="The controller elects only replicas that are in sync.",
     patience_else="after 5 s where an in-sync replica is back and only has to be elected",
@@ -41,7 +41,10 @@ ELECTION_DUE: Final = AlertKind(
     step="wait for the controller",
     meaning="The leader is gone, and the controller has yet to elect another.",
     advice=Advice(
-        "Wait for some seconds. If the problem lasts, look at the log of the controller's broker.",
+        steps=(
+            Step("Wait for some seconds.", (Need.CONTROLLER_ACTS,)),
+            Step("If the problem lasts, look at the log of the controller's broker.", ()),
+        )
     ),
     expected="The controller elects another in-sync replica at once.",
     patience_ms=5 * SECOND_MS,
@@ -53,10 +56,12 @@ CREATION_DUE: Final = AlertKind(
     step="wait for the controller",
     meaning="The controller has not written the first state of assigned partitions.",
     advice=Advice(
-        "Wait for some seconds, then look at the log of the controller's broker.",
-        (controllership.MOVE_CONTROLLER.given("the controller acts and the partitions still wait"),),
+        remedies=(
+            remedies.WRITE_STATES.given("brokers have the partitions on their disks"),
+            controllership.MOVE_CONTROLLER.given("no broker has them"),
+        )
     ),
-    expected="The controller writes their first state at once.",
+    expected="The controller writes the first states of new partitions at once. It does not write lost states again.",
     patience_ms=10 * SECOND_MS,
 )
 UNDER_MIN_ISR: Final = AlertKind(
@@ -66,8 +71,11 @@ UNDER_MIN_ISR: Final = AlertKind(
     step="bring back replicas",
     meaning="The ISR is below min.insync.replicas, so writes with acks=all fail.",
     advice=Advice(
-        "Bring back the missing replicas.",
-        (remedies.LOWER_MIN_ISR.given("writes cannot wait"),),
+        steps=(
+            Step("Bring back the missing replicas.", (Need.BROKERS_AWAY,)),
+            Step("Look at the disks and the log of the lagging brokers.", (Need.BROKERS_LIVE,)),
+        ),
+        remedies=(remedies.LOWER_MIN_ISR.given("writes cannot wait"),),
     ),
 )
 UNDER_REPLICATED: Final = AlertKind(
@@ -78,7 +86,7 @@ UNDER_REPLICATED: Final = AlertKind(
     meaning="Replicas on live brokers are not in sync.",
     advice=Advice(
         "Look at the load, the disks and the log of the named brokers. A dead broker's replicas are in the alert of "
-        "that broker.",
+        "that broker."
     ),
     patience_ms=MINUTE_MS,
 )

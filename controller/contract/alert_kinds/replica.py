@@ -75,7 +75,7 @@ ZNODE_REFUSED: Final = AlertKind(
     advice=Advice(
         "Mend the znode before the next failover or restart of a broker, because Kafka reads it then.",
     ),
-    several="{count} znodes cannot be read{names}: Kontrast keeps their last good values",
+    several="{count} znodes cannot be read{names}: Kafka fails at them when it reads them next",
     lasts_ms=10 * MINUTE_MS,
     of_replica=True,
 )

@@ -7,16 +7,18 @@ from typing import Final
 from controller.contract.alert_kinds.kind import MINUTE_MS, AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.remedies import controllership, partitions, reassignments, topics as remedies
-from controller.contract.remedies.remedy import Advice
+from controller.contract.remedies.remedy import Advice, Need, Step
 
 DELETION_STUCK: Final = AlertKind(
     name="DeletionStuck",
     severity=Severity.WARN,
     meaning="Deletions of topics wait for brokers.",
     advice=Advice(
-        "Bring back the named brokers. The deletion continues when they return. The log of a live broker "
-        "shows why it has not deleted.",
-        (controllership.MOVE_CONTROLLER.given("all of them are live"),),
+        remedies=(controllership.MOVE_CONTROLLER.given("all of them are live", Need.BROKERS_LIVE),),
+        steps=(
+            Step("Bring back the named brokers. The deletion continues when they return.", (Need.BROKERS_AWAY,)),
+            Step("The log of a live broker shows why it has not deleted.", (Need.BROKERS_LIVE,)),
+        ),
     ),
     expected="The controller asks the brokers again when they return, and then removes the topics.",
     patience_ms=MINUTE_MS,
@@ -38,8 +40,11 @@ REASSIGNMENT_STUCK: Final = AlertKind(
     severity=Severity.WARN,
     meaning="Reassignments do not end, because new replicas are not in sync.",
     advice=Advice(
-        "Bring back the named brokers.",
-        (reassignments.CANCEL_REASSIGNMENT.given("one of them never returns"),),
+        steps=(
+            Step("Bring back the named brokers.", (Need.BROKERS_AWAY,)),
+            Step("Look at the disks and the throttles of the named brokers.", (Need.BROKERS_LIVE,)),
+        ),
+        remedies=(reassignments.CANCEL_REASSIGNMENT.given("one of them never returns"),),
     ),
     expected="The controller completes them once the new replicas are in sync.",
     patience_ms=MINUTE_MS,

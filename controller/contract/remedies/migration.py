@@ -12,7 +12,7 @@ DELETE_MIGRATION: Final = Remedy(
     ways=(
         Way(
             "Stop the controllers, delete /migration, and format the disks of all controllers. All three steps are "
-            "necessary.",
+            "necessary."
         ),
     ),
     changes="The next quorum copies ZooKeeper from the beginning.",

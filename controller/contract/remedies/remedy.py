@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from enum import Enum
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -10,7 +11,7 @@ from msgspec.structs import replace
 Release = tuple[int, int]
 
 _NEWEST: Final[Release] = (3, 9)
-_FAILOVER: Final = "zookeeper-shell.sh ZOOKEEPER delete /controller"
+_FAILOVER: Final = "elete /controller"
 
 
 class Way(msgspec.Struct, frozen=True):
@@ -28,23 +29,41 @@ class Way(msgspec.Struct, frozen=True):
         return self.since is None or release >= self.since
 
 
+class Need(Enum):
+    """Condition of a step or remedy that an answer observes. A step whose condition is false is not printed."""
+
+    CONTROLLER_ACTS = "the controller acts"
+    BROKERS_AWAY = "one of the named brokers is away"
+    BROKERS_LIVE = "all named brokers are live"
+
+
+class Step(NamedTuple):
+    """Step that changes no znode, such as a look or the start of a broker, and its conditions."""
+
+    says: str
+    needs: tuple[Need, ...]
+
+
 class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     """An act that changes a cluster. A look at logs or znodes changes nothing, so it is no remedy.
 
     `requires` is a clause. An answer that has observed the precondition prints the remedy's `met`. Any other answer
-    prints the clause too, and leaves out a remedy that loses anything. `loses` is a noun, printed before the advice.
+    prints the clause too, and leaves out a remedy that loses anything. `needs` are conditions that every answer
+    observes. A failover also needs a cluster in which the next controller does no harm (`view/advice.py`). `loses` is a
+    noun, printed before the advice.
     """
 
     name: str
     ways: tuple[Way, ...]
     requires: str = ""
+    needs: tuple[Need, ...] = ()
     changes: str
     loses: str = ""
     tried_on: tuple[str, ...] = ()  # releases of the clusters on which `tests/remedies` tried the remedy
 
-    def given(self, requires: str) -> Remedy:
-        """Return this remedy for a situation with another precondition."""
-        return replace(self, requires=requires)
+    def given(self, requires: str, *needs: Need) -> Remedy:
+        """Return this remedy for a situation with another precondition, which is observed if it has `needs`."""
+        return replace(self, requires=requires, needs=needs)
 
     @property
     def met(self) -> Remedy:
@@ -79,7 +98,7 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def moves_controller(self) -> bool:
         """Return whether the remedy includes a failover, which needs znodes that the next controller can load."""
-        return any(_FAILOVER in way.commands for way in self.ways)
+        return any(_FAILOVER in step for way in self.ways for step in (way.says, *way.commands))
 
 
 def _continued(sentence: str) -> str:
@@ -87,11 +106,13 @@ def _continued(sentence: str) -> str:
 
 
 class Advice(msgspec.Struct, frozen=True):
-    """Advice of an answer, with harmless places to look at, and the remedies in the order of the text."""
+    """Advice of an answer, with harmless places to look at, steps, and the remedies in the order of the text."""
 
     look: str = ""
     remedies: tuple[Remedy, ...] = ()
+    steps: tuple[Step, ...] = ()
 
     def in_words(self, release: Release = _NEWEST) -> str:
         """Return one text for a person."""
-        return " ".join(filter(None, (self.look, *(remedy.says(release) for remedy in self.remedies))))
+        steps, remedies = (each.says for each in self.steps), (each.says(release) for each in self.remedies)
+        return " ".join(filter(None, (self.look, *steps, *remedies)))

@@ -80,10 +80,7 @@ DELETE_PARTITION_ZNODES: Final = Remedy(
             ("zookeeper-shell.sh ZOOKEEPER deleteall /brokers/topics/TOPIC",),
             since=(2, 4),
         ),
-        Way(
-            "Delete the topic's znode with all below it.",
-            ("zookeeper-shell.sh ZOOKEEPER rmr /brokers/topics/TOPIC",),
-        ),
+        Way("Delete the topic's znode with all below it.", ("zookeeper-shell.sh ZOOKEEPER rmr /brokers/topics/TOPIC",)),
     ),
     requires="the topic's deletion was requested and no live broker leads its partitions",
     changes="A topic of that name can be created.",
@@ -123,10 +120,7 @@ DELETE_TOPIC: Final = Remedy(
             ("kafka-topics.sh --bootstrap-server BOOTSTRAP --delete --topic TOPIC",),
             since=(2, 2),
         ),
-        Way(
-            "Delete the topic by kafka-topics.sh.",
-            ("kafka-topics.sh --zookeeper ZOOKEEPER --delete --topic TOPIC",),
-        ),
+        Way("Delete the topic by kafka-topics.sh.", ("kafka-topics.sh --zookeeper ZOOKEEPER --delete --topic TOPIC",)),
     ),
     changes="The controller and the brokers remove the topic.",
     loses="all records of the topic",

@@ -1,0 +1,86 @@
+"""A look at znodes without records, for the flaws at which brokers or controllers end. Only the flaws are kept.
+
+The look sets no watch and reports no hidden znode, because users' znodes are hidden in secured clusters.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+from kazoo.exceptions import NoAuthError, NoNodeError
+from kazoo.protocol.serialization import GetACL, GetChildren, GetData
+from kazoo.security import ACL
+
+from controller.contract.flaw import FoundFlaw
+from controller.rules.flaws_besides import GUARDED, PRODUCER_IDS, Grant, flaws_besides
+from ingest.observed.paths import BROKERS
+from ingest.zookeeper.client import WatchedZooKeeper
+
+_SINGLES: Final = (PRODUCER_IDS, "/feature", "/cluster/id")
+_SUBTREES: Final = ("/config/users", "/config/clients", "/config/ips", "/kafka-acl", "/kafka-acl-extended")
+_IN_FLIGHT: Final = 200
+_INTERVAL_SECONDS: Final = 60.0
+
+
+class Besides:
+    """Looks of a forwarder, one a minute."""
+
+    def __init__(self, zookeeper: WatchedZooKeeper) -> None:
+        self._zookeeper = zookeeper
+        self._due_at = time.monotonic()
+
+    def look_if_due(self) -> dict[str, FoundFlaw] | None:
+        """Return the flaws by path, None if the next look is not due. Raise ConnectionLostError."""
+        if time.monotonic() < self._due_at:
+            return None
+        self._due_at = time.monotonic() + _INTERVAL_SECONDS
+        return look_besides(self._zookeeper)
+
+
+def look_besides(zookeeper: WatchedZooKeeper) -> dict[str, FoundFlaw]:
+    """Return the flaws by path. Raise ConnectionLostError."""
+    paths, level, hidden = list(_SINGLES), [BROKERS, *_SUBTREES], set[str]()
+    while level:
+        below = {path: names for path, names in _answers(zookeeper, GetChildren, level) if names is not None}
+        level = [f"{parent}/{name}" for parent, names in below.items() for name in names]
+        paths += level
+        level = [path for path in level if not path.startswith(f"{BROKERS}/")]
+    values: dict[str, bytes | None] = {}
+    for path, found in _answers(zookeeper, GetData, paths, hidden):
+        if found is not None:
+            values[path] = found[0]
+    guarded = (*GUARDED, *(path for path in values if path.startswith(f"{BROKERS}/")))
+    grants = {
+        path: [_grant(acl) for acl in found[0]]
+        for path, found in _answers(zookeeper, GetACL, guarded)
+        if found is not None
+    }
+    return flaws_besides(values, grants, hides=hidden)
+
+
+def _grant(acl: ACL) -> Grant:
+    """Return an entry. A digest's name is the user's, without the hash of the password."""
+    scheme, name = acl.id.scheme, acl.id.id
+    return Grant(scheme, name.partition(":")[0] if scheme == "digest" else name, acl.perms)
+
+
+def _answers(
+    zookeeper: WatchedZooKeeper, request: Callable[..., object], paths: Sequence[str], hidden: set[str] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield each path with its answer, None for a znode that is absent or hidden."""
+    for first in range(0, len(paths), _IN_FLIGHT):
+        some = paths[first : first + _IN_FLIGHT]
+        zookeeper.pace(len(some))
+        arguments = () if request is GetACL else (None,)
+        promises = [zookeeper.call(request(zookeeper.absolute(path).rstrip("/") or "/", *arguments)) for path in some]
+        for path, promise in zip(some, promises, strict=True):
+            try:
+                yield path, zookeeper.wait(promise)
+            except NoNodeError:
+                yield path, None
+            except NoAuthError:
+                if hidden is not None:
+                    hidden.add(path)
+                yield path, None

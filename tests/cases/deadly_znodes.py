@@ -1,0 +1,274 @@
+"""Clusters with a znode that Kafka does not survive, or that makes an advice harmful, each with three further members.
+
+Reports that were rebuilt, and members of the same class that nobody reported. `ANSWERS` has the right answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from kazoo.security import make_acl, make_digest_acl
+
+from tests.cases.znodes import (
+    TOPIC_ID,
+    WELL_IN_3_9,
+    Answer,
+    Case,
+    Content,
+    Tree,
+    assigned,
+    broker,
+    brokers,
+    controller,
+    led,
+    new_controller,
+    settings,
+    state,
+)
+
+_STATE: Final = "/brokers/topics/t/partitions/0/state"
+_FAILOVER: Final = "[Dd]elete /controller"
+_ONE_LOGIN: Final = (make_digest_acl("kafka", "secret", all=True), make_acl("world", "anyone", read=True))
+
+
+def _beside(path: str, content: Content) -> Case:
+    return Case({**WELL_IN_3_9, path: content})
+
+
+def _quota(path: str, **config: str) -> Case:
+    return Case({**WELL_IN_3_9, path: {"version": 1, "config": config}})
+
+
+def _acl(**entry: str) -> Case:
+    entry = {"permissionType": "Allow", "operation": "Read", "host": "*", **entry}
+    return _beside("/kafka-acl/Topic/pay", {"version": 1, "acls": [entry]})
+
+
+def _feature(low: int, high: int, **supported: object) -> Case:
+    fields = {"features": supported}
+    three = {path: each for at in (1, 2, 3) for path, each in broker(at, 5, **fields).items()}
+    levels = {"min_version_level": low, "max_version_level": high}
+    feature = {"version": 1, "status": 1, "features": {"group": levels}}
+    return Case({**WELL_IN_3_9, **three, "/feature": feature})
+
+
+def _apart(*listeners: tuple[str, str]) -> Case:
+    registered = {
+        path: each
+        for at, (name, protocol) in enumerate(listeners, start=1)
+        for path, each in broker(
+            at, 5, endpoints=[f"{name}://k{at}:9092"], listener_security_protocol_map={name: protocol}
+        ).items()
+    }
+    topic = {**assigned("t", [1, 2, 3], with_id=True), **state("t", 0, 1, [1])}
+    return Case({**new_controller(), **registered, **topic})
+
+
+def _gap() -> Tree:
+    topic = led("g", [1, 2], [2, 1], [1, 3], with_id=True)
+    content = {"version": 3, "topic_id": TOPIC_ID, "partitions": {"0": [1, 2], "2": [1, 3]}}
+    return {**topic, "/brokers/topics/g": content}
+
+
+def _starts_fail(path: str, *more: str) -> tuple[Answer, ...]:
+    """Return the answers to a znode at which every broker's start ends."""
+    return (
+        Answer("lint", 1, (f"{path}.*(end|fail)", *more)),
+        Answer("restartable --broker 2", 1, ("do not restart", path)),
+        Answer("check", 1, ("StartWillFail", path)),
+    )
+
+
+def _unreadable(content: Content) -> Case:
+    return Case({**WELL_IN_3_9, **led("u", [2, 3], with_id=True), _STATE: content})
+
+
+_HARMED = (
+    Answer("check", 1, (_STATE, "fails at it|takes the partition for new"), (_FAILOVER, "not created yet")),
+    Answer(
+        "explain t-0", 1, ("write the state back",), (r"[^n] delete /controller\. If", "no state yet", "first state")
+    ),
+    Answer("restartable --broker 1", 1, (_STATE,)),
+    Answer("migration check --release 3.9.2", 1, ("state of t-0 cannot be read",), (r"\. Then delete /controller",)),
+)
+_TYPES: Final = {"controller_epoch": 7, "leader": 1, "version": 1, "leader_epoch": 4, "isr": ["1", "2"]}
+
+CASES: Final[Mapping[str, Case]] = {
+    # an unreadable state is not an absent one
+    "state-of-texts": _unreadable(_TYPES),
+    "state-empty": _unreadable(b""),
+    "state-without-leader-epoch": _unreadable({"controller_epoch": 7, "leader": 1, "version": 1, "isr": [1]}),
+    "state-null": _unreadable(None),
+    # quotas
+    "quota-with-unit": _quota("/config/users/alice", producer_byte_rate="10MB"),
+    "quota-of-a-users-client": _quota("/config/users/alice/clients/app", consumer_byte_rate="1e6"),
+    "quota-empty": _quota("/config/clients/<default>", request_percentage=""),
+    "quota-of-a-name": _quota("/config/ips/no-such-host", connection_creation_rate="5"),
+    # ACLs
+    "acl-without-principal": _acl(),
+    "acl-without-a-type": _acl(principal="alice"),
+    "acl-of-a-prefix": _beside("/kafka-acl-extended/prefixed/Topic/p", {"version": 1, "acls": [{"host": "*"}]}),
+    "acl-of-another-version": _beside("/kafka-acl/Group/g", {"version": 2, "acls": []}),
+    # features
+    "feature-unknown": _feature(1, 3),
+    "feature-too-high": _feature(1, 3, group={"min_version": 1, "max_version": 2}),
+    "feature-too-low": _feature(1, 1, group={"min_version": 2, "max_version": 3}),
+    "feature-of-one-broker": Case(
+        {
+            **_feature(1, 3, group={"min_version": 1, "max_version": 3}).znodes,
+            **broker(3, 5, features={}),
+        }
+    ),
+    # the cluster's id
+    "cluster-id-gone": Case(WELL_IN_3_9, lacks=("/cluster/id",)),
+    "cluster-id-null": _beside("/cluster/id", None),
+    "cluster-id-no-json": _beside("/cluster/id", b"AAAA"),
+    "cluster-id-a-number": _beside("/cluster/id", {"version": "1", "id": 5}),
+    # producer ids
+    "producer-ids-no-json": _beside("/latest_producer_id_block", b"x"),
+    "producer-ids-numbers": _beside(
+        "/latest_producer_id_block", {"version": 1, "broker": 1, "block_start": 0, "block_end": 999}
+    ),
+    "producer-ids-without-end": _beside("/latest_producer_id_block", {"version": 1, "broker": 1, "block_start": "0"}),
+    "producer-ids-exhausted": _beside(
+        "/latest_producer_id_block",
+        {"version": 1, "broker": 1, "block_start": "9223372036854774808", "block_end": "9223372036854775807"},
+    ),
+    # ACLs of ZooKeeper
+    "epoch-of-one-login": Case(WELL_IN_3_9, acls={"/controller_epoch": _ONE_LOGIN}),
+    "epoch-not-to-be-written": Case(
+        WELL_IN_3_9, acls={"/controller_epoch": (_ONE_LOGIN[0], make_acl("world", "anyone", read=True, create=True))}
+    ),
+    "chroot-of-one-login": Case(WELL_IN_3_9, acls={"/": _ONE_LOGIN}),
+    "registrations-of-one-login": Case(WELL_IN_3_9, acls={"/brokers/ids": _ONE_LOGIN}),
+    # unclean elections
+    "unclean-by-default": Case(
+        {
+            **WELL_IN_3_9,
+            **state("t", 0, 1, [1]),
+            **settings("/config/brokers/<default>", unclean_leader_election_enable="true"),
+        }
+    ),
+    "unclean-by-topic": Case(
+        {**WELL_IN_3_9, **state("t", 0, 1, [1]), **settings("/config/topics/t", unclean_leader_election_enable="true")}
+    ),
+    "unclean-not-by-the-lost-controller": Case(
+        {**WELL_IN_3_9, **state("t", 0, 1, [1]), **settings("/config/brokers/1", unclean_leader_election_enable="true")}
+    ),
+    "unclean-by-the-next-controller": Case(
+        {**WELL_IN_3_9, **state("t", 0, 1, [1]), **settings("/config/brokers/2", unclean_leader_election_enable="true")}
+    ),
+    # listeners
+    "listeners-apart": _apart(("PLAINTEXT", "PLAINTEXT"), ("PLAINTEXT", "PLAINTEXT"), ("SSL", "SSL")),
+    "listeners-of-two-protocols": _apart(("IN", "PLAINTEXT"), ("IN", "PLAINTEXT"), ("IN", "SSL")),
+    "listeners-in-pairs": _apart(("A", "SSL"), ("B", "SSL"), ("C", "SSL")),
+    "listeners-of-old-brokers": Case(
+        {
+            **brokers(1, 2),
+            **broker(3, 2, endpoints=["SSL://k3:9093"], listener_security_protocol_map={"SSL": "SSL"}),
+            **controller(1, 7),
+            **led("t", [1, 2]),
+        }
+    ),
+    # states that a restore lost
+    "states-missing": Case(
+        {**WELL_IN_3_9, **assigned("u", [1, 2, 3], [2, 3, 1], with_id=True), **state("u", 0, 1, [1])}
+    ),
+    # topics without content, up to 2.1
+    "topic-empty-before-2.1": Case(
+        {
+            **brokers(1, 2, 3),
+            **controller(1, 7),
+            **led("t", [1, 2, 3]),
+            **state("lost", 0, 1, [1, 2]),
+            "/brokers/topics/lost": b"",
+        }
+    ),
+    # settings
+    "settings-mistyped": Case({**WELL_IN_3_9, "/config/topics/t": {"version": 1, "config": {"retention.msec": "1"}}}),
+    "setting-of-brokers": Case(
+        {**WELL_IN_3_9, "/config/topics/t": {"version": 1, "config": {"log.retention.bytes": "1"}}}
+    ),
+    "throttle-left": Case(
+        {
+            **WELL_IN_3_9,
+            "/config/topics/t": {"version": 1, "config": {"follower.replication.throttled.replicas": "*"}},
+            "/config/brokers/2": {"version": 1, "config": {"follower.replication.throttled.rate": "1000"}},
+        }
+    ),
+    "offsets-deleted": Case(
+        {
+            **WELL_IN_3_9,
+            **led("__consumer_offsets", *([1, 2, 3] for _ in range(60)), with_id=True),
+            "/config/topics/__consumer_offsets": {"version": 1, "config": {"cleanup.policy": "compact,delete"}},
+        }
+    ),
+    "partition-gap": Case({**WELL_IN_3_9, **_gap()}),
+    "credential-broken": _quota("/config/users/bob", **{"SCRAM-SHA-256": "salt=YQ==,server_key=YQ==,iterations=4096"}),
+}
+
+_ELECTION: Final = (
+    Answer("lint", 1, ("digest:kafka alone",)),
+    Answer("restartable --broker 1", 1, ("digest:kafka alone",)),
+    Answer("restartable --broker 2", 0),
+    Answer("check", 0),
+)
+_UNCLEAN: Final = (
+    Answer(
+        "explain t-0", 1, ("broker 2 at once, by an unclean election.*lost", "enable=false before"), ("goes offline",)
+    ),
+    Answer("restartable --broker 1", 1, ("would lose acknowledged records",)),
+)
+_APART: Final = (
+    Answer("lint", 1, ("/brokers/ids has no listener of all brokers", "copy from one another")),
+    Answer("migration check --release 3.9.2", 1, (), ("as with a failed log directory",)),
+)
+_OF: Final[Mapping[str, tuple[Answer, ...]]] = {
+    "quota-with-unit": _starts_fail("/config/users/alice", "10MB"),
+    "quota-of-a-users": _starts_fail("/config/users/alice/clients/app", "1e6"),
+    "quota-empty": _starts_fail("/config/clients/<default>"),
+    "quota-of-a-name": _starts_fail("/config/ips/no-such-host"),
+    "acl-without": _starts_fail("/kafka-acl/Topic/pay", "User:alice"),
+    "acl-of-a-prefix": _starts_fail("/kafka-acl-extended/prefixed/Topic/p"),
+    "acl-of-another": _starts_fail("/kafka-acl/Group/g"),
+    "feature-": _starts_fail("/feature", "ends, at its start and within seconds"),
+    "cluster-id-": _starts_fail("/cluster/id"),
+    "producer-ids-": _starts_fail("/latest_producer_id_block"),
+    "epoch-": _ELECTION,
+    "chroot-of": _ELECTION,
+    "registrations-of-one": (
+        Answer("lint", 1, ("/brokers/ids may be changed by digest:kafka alone",)),
+        Answer("restartable --broker 2", 1, ("cannot register",)),
+    ),
+    "unclean-by-the": (Answer("explain t-0", 1, ("broker 2 at once, by an unclean election.*lost",)),),
+    "unclean-not": (
+        Answer("explain t-0", 1, ("Without broker 1 it goes offline",)),
+        Answer("restartable --broker 1", 1, ("would be offline",)),
+    ),
+    "unclean-by": _UNCLEAN,
+    "listeners-": _APART,
+    "states-missing": (
+        Answer(
+            "explain u-1", 1, ("[Ww]rite each lost state back.*Then delete /controller",), ("must write its first",)
+        ),
+        Answer(
+            "migration check --release 3.9.2",
+            1,
+            ("write its state back with a leader_epoch above",),
+            ("elect a leader first",),
+        ),
+    ),
+    "state-": _HARMED,
+    "topic-empty": (Answer("explain lost", 1, ("loads a topic without partitions", "assignment"), ("there is no",)),),
+    "settings-mistyped": (Answer("lint", 1, ("retention.msec=1 of topic t, perhaps meant as retention.ms",)),),
+    "setting-of-brokers": (Answer("lint", 1, ("log.retention.bytes=1 of topic t, perhaps meant as retention.bytes",)),),
+    "throttle-left": (Answer("lint", 1, ("throttled.replicas=.*topics/t", "rate=1000 of /config/brokers/2")),),
+    "offsets-deleted": (Answer("lint", 1, ("__consumer_offsets .cleanup.policy=compact,delete", "60 partitions")),),
+    "partition-gap": (Answer("lint", 1, (r"g \(without partition \[1\]",)),),
+    "credential-broken": _starts_fail("/config/users/bob", "cannot log in"),
+}
+ANSWERS: Final[Mapping[str, tuple[Answer, ...]]] = {
+    name: next(answers for begin, answers in _OF.items() if name.startswith(begin)) for name in CASES
+}
+"""By the name of a case or the beginning of the names of a class. The first one that fits counts."""

@@ -1,0 +1,162 @@
+"""What the table says of quotas, ACLs, features, ids and logins, tried on brokers of 3.9.2 and 2.8.2 that start."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.security import ACL, make_acl, make_digest_acl
+
+from cli.embedded.errors import EmbeddedError
+from cli.embedded.kafka import KafkaBroker
+from controller.contract.consequences import consequence_of
+from controller.contract.flaw import Flaw
+from controller.rules.flaws_besides import flaw_beside
+from tests.older_releases import class_path_of
+from tests.waiting import eventually
+
+pytestmark = pytest.mark.nightly
+
+_ALLOW = {"permissionType": "Allow", "operation": "Read", "host": "*"}
+_BLOCK = "/latest_producer_id_block"
+_AUTHORIZER = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer", "super.users": "User:ANONYMOUS"}
+_ONE_LOGIN = [make_digest_acl("kafka", "secret", all=True), make_acl("world", "anyone", read=True)]
+
+
+def _quota(path: str, key: str, value: str) -> tuple[str, object]:
+    return path, {"version": 1, "config": {key: value}}
+
+
+QUOTAS = (
+    _quota("/config/users/alice", "producer_byte_rate", "10MB"),
+    _quota("/config/users/alice", "producer_byte_rate", "1e6"),
+    _quota("/config/users/alice", "producer_byte_rate", "1048576.0"),
+    _quota("/config/users/alice", "producer_byte_rate", "1048576"),
+    _quota("/config/users/alice/clients/app", "consumer_byte_rate", ""),
+    _quota("/config/clients/<default>", "request_percentage", "fifty"),
+    _quota("/config/clients/app", "request_percentage", "5e1"),
+    _quota("/config/ips/no-such-host.invalid", "connection_creation_rate", "5"),
+    _quota("/config/ips/192.0.2.7", "connection_creation_rate", "5.0"),
+    _quota("/config/users/alice", "quota_of_nobody", "many"),
+)
+ACLS = (
+    ("/kafka-acl/Topic/pay", {"version": 1, "acls": [_ALLOW]}),
+    ("/kafka-acl/Topic/pay", {"version": 1, "acls": [{**_ALLOW, "principal": "alice"}]}),
+    ("/kafka-acl/Topic/pay", {"version": 1, "acls": [{**_ALLOW, "principal": "User:alice"}]}),
+    ("/kafka-acl/Topic/pay", {"version": 2, "acls": []}),
+    ("/kafka-acl-extended/prefixed/Topic/pay", {"version": 1, "acls": [{"host": "*"}]}),
+    ("/kafka-acl/Topic/pay", b"x"),
+)
+BLOCKS = (
+    (_BLOCK, b"x"),
+    (_BLOCK, {"version": 1, "broker": 1, "block_start": "0"}),
+    (_BLOCK, {"version": 1, "broker": 1, "block_start": "9223372036854774808", "block_end": "9223372036854775807"}),
+    (_BLOCK, {"version": 1, "broker": 1, "block_start": "0", "block_end": "999"}),
+)
+TRIED = [
+    *(("3.9.2", each, {}) for each in QUOTAS),
+    *(("2.8.2", each, {}) for each in QUOTAS if not each[0].startswith("/config/ips/no")),
+    *((release, each, _AUTHORIZER) for release in ("3.9.2", "2.8.2") for each in ACLS),
+    *(("2.8.2", each, {}) for each in BLOCKS),
+    *(("3.9.2", each, {"inter.broker.protocol.version": "2.8"}) for each in BLOCKS),
+]
+
+
+def _broker(release: str, address: str, directory: Path, properties: Mapping[str, str]) -> KafkaBroker:
+    class_path = () if release == "3.9.2" else class_path_of(release)
+    return KafkaBroker(1, address, directory, properties=properties, class_path=class_path)
+
+
+def _write(zookeeper: str, path: str, content: object, acl: Sequence[ACL] | None = None) -> None:
+    client = KazooClient(zookeeper)
+    client.start(timeout=30)
+    try:
+        data = content if isinstance(content, bytes) else json.dumps(content).encode()
+        client.ensure_path(path.rpartition("/")[0] or "/")
+        client.create(path, data, acl)
+    finally:
+        client.stop()
+        client.close()
+
+
+def _starts(broker: KafkaBroker) -> bool:
+    try:
+        broker.start()
+    except EmbeddedError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(("release", "znode", "properties"), TRIED, ids=lambda each: str(each)[:70])
+def test_a_broker_starts_unless_the_table_says_that_it_ends(
+    release, znode, properties, shared_zookeeper, own_name, tmp_path
+):
+    path, content = znode
+    _write(shared_zookeeper, f"/{own_name}{path}", content)
+    found = flaw_beside(path, content if isinstance(content, bytes) else json.dumps(content).encode())
+    major, minor, _ = map(int, release.split("."))
+    consequence = None if found is None else consequence_of(path, found.flaw, (major, minor))
+    broker = _broker(release, f"{shared_zookeeper}/{own_name}", tmp_path, properties)
+    try:
+        assert _starts(broker) == (consequence is None or not consequence.stops_start)
+    finally:
+        broker.kill()
+
+
+def test_a_running_broker_ends_when_a_feature_is_finalized_that_it_lacks(shared_zookeeper, own_name, tmp_path):
+    ends = consequence_of("/feature", Flaw.INCOMPATIBLE)
+    assert ends is not None
+    assert (ends.stops_start, ends.stops_brokers) == (True, True)
+    broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, {})
+    broker.start()
+    client = KazooClient(f"{shared_zookeeper}/{own_name}")
+    client.start(timeout=30)
+    try:
+        levels = {"group_coordinator": {"min_version_level": 1, "max_version_level": 3}}
+        client.set("/feature", json.dumps({"version": 1, "status": 1, "features": levels}).encode())
+        eventually(lambda: not broker.running)
+        assert not _starts(broker)
+    finally:
+        client.stop()
+        client.close()
+        broker.kill()
+
+
+def test_a_broker_without_the_cluster_id_writes_another_and_ends_at_each_start(shared_zookeeper, own_name, tmp_path):
+    broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, {})
+    broker.start()
+    broker.kill()
+    client = KazooClient(f"{shared_zookeeper}/{own_name}")
+    client.start(timeout=30)
+    try:
+        kept, _ = client.get("/cluster/id")
+        client.delete("/cluster/id")
+        assert not _starts(broker)
+        assert client.get("/cluster/id")[0] != kept
+        assert not _starts(broker)
+        client.set("/cluster/id", kept)
+        assert _starts(broker)
+    finally:
+        client.stop()
+        client.close()
+        broker.kill()
+
+
+def test_no_broker_is_elected_that_may_not_write_the_epoch(shared_zookeeper, own_name, tmp_path):
+    _write(shared_zookeeper, f"/{own_name}/controller_epoch", b"7", _ONE_LOGIN)
+    broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, {})
+    broker.start()
+    client = KazooClient(f"{shared_zookeeper}/{own_name}")
+    client.start(timeout=30)
+    try:
+        time.sleep(4)
+        assert client.get("/controller_epoch")[0] == b"7"
+        assert not client.exists("/controller")
+    finally:
+        client.stop()
+        client.close()
+        broker.kill()
