@@ -1,8 +1,8 @@
 """What watching a large cluster costs: Kontrast's reads and watches beside kazoo's own, on a real ZooKeeper in one run.
 
 The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine, and the
-ratios less so. The three ways to read are kazoo's pipelined reads, the same with one-shot watches, and Kontrast's. A
-separate `kontrast watch` serves for all later events, measured from the outside by its journal.
+ratios less so. Complete reads are kazoo's pipelined ones and Kontrast's. A separate `kontrast watch` serves for all later
+events, measured from the outside by its journal.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import argparse
 import json
 import multiprocessing
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -31,7 +30,6 @@ from rich.table import Table
 
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
-from cli.running import ExitCode
 from controller.contract.records import Record, RecordKind, decode_record
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
@@ -49,23 +47,18 @@ until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One scenario with kazoo's pipelined reads, its one-shot watches, and Kontrast.
-
-    None marks a missing counterpart.
-    """
+    """One scenario with kazoo's pipelined reads, if they have a counterpart, and with Kontrast."""
 
     name: str
     unit: str
     pipelined: float | None
-    one_shot: float | None
     ours: float
     goal: str = ""
 
     @property
     def ratio(self) -> float | None:
-        """Return the better one of the others divided by Kontrast's figure. Above 1 Kontrast is better."""
-        others = [figure for figure in (self.pipelined, self.one_shot) if figure is not None]
-        return min(others) / self.ours if others and self.ours else None
+        """Return kazoo's figure divided by Kontrast's. Above 1 Kontrast is better."""
+        return self.pipelined / self.ours if self.pipelined and self.ours else None
 
 
 def topic(number: int) -> str:
@@ -132,29 +125,18 @@ def connected(zookeeper: ZooKeeper) -> KazooClient:
     return client
 
 
-def kazoo_reads(
-    client: KazooClient, partitions: int, watch: Callable[..., None] | None = None
-) -> tuple[float, list[bytes]]:
+def kazoo_reads(client: KazooClient, partitions: int) -> tuple[float, list[bytes]]:
     """Return the seconds in which kazoo reads every topic and state, with its own number in flight, and their bytes."""
     started = time.perf_counter()
-    topics = client.get_children("/brokers/topics", watch=watch)
-    waiting = deque(client.get_async(f"/brokers/topics/{name}", watch=watch) for name in topics)
+    topics = client.get_children("/brokers/topics")
+    waiting = deque(client.get_async(f"/brokers/topics/{name}") for name in topics)
     contents = []
     for path in states(partitions):
-        waiting.append(client.get_async(path, watch=watch))
+        waiting.append(client.get_async(path))
         if len(waiting) >= IN_FLIGHT:
             contents.append(waiting.popleft().get()[0])
     contents += [result.get()[0] for result in waiting]
     return time.perf_counter() - started, contents
-
-
-def migration_check(zookeeper: ZooKeeper) -> float:
-    """Return the seconds from the start of the command to its end."""
-    command = [sys.executable, "-m", "cli", "migration", "check", "--zookeeper", zookeeper.connect_string, "--json"]
-    started = time.perf_counter()
-    done = subprocess.run(command, stdout=subprocess.PIPE)
-    assert done.returncode in (ExitCode.OK, ExitCode.FAILED), done
-    return time.perf_counter() - started
 
 
 def server_watches(zookeeper: ZooKeeper) -> int:
@@ -187,22 +169,6 @@ def burst(zookeeper: ZooKeeper, paths: list[str], epoch: int, done: Callable[[],
     until(done)
     writing.join()
     return time.perf_counter() - started
-
-
-class Rereader:
-    """The work behind one-shot watches. A read that sets the watch again answers each event."""
-
-    def __init__(self, client: KazooClient) -> None:
-        self._client = client
-        self.read: dict[int, set[str]] = defaultdict(set)  # leader epoch -> the states that were read with it
-
-    def __call__(self, event: object) -> None:
-        path: str = event.path  # type: ignore[attr-defined]
-        self._client.get_async(path, watch=self).rawlink(lambda result: self._read(path, result))
-
-    def _read(self, path: str, result: object) -> None:
-        data, _ = result.get()  # type: ignore[attr-defined]
-        self.read[json.loads(data)["leader_epoch"]].add(path)
 
 
 class Journal:
@@ -242,46 +208,33 @@ class Journal:
 
 
 def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iterator[Measured]:
-    """Yield single reads of everything."""
-    znodes = partitions + partitions // PARTITIONS_A_TOPIC
+    """Yield a complete read, then the figures of a watcher."""
     pipelined, _ = kazoo_reads(client, partitions)
     started = time.perf_counter()
     read = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
     ours = time.perf_counter() - started
-    assert len(read.values) >= znodes
-    yield Measured("`kontrast migration check`", "s", None, None, migration_check(zookeeper), "at most 5")
-    watching = connected(zookeeper)
-    rereader = Rereader(watching)
-    one_shot, _ = kazoo_reads(watching, partitions, rereader)
-    yield Measured("complete read", "s", pipelined, one_shot, ours, "25 times the pipelined reads")
-    one_shot_watches = server_watches(zookeeper)
+    assert len(read.values) >= partitions + partitions // PARTITIONS_A_TOPIC
+    yield Measured("complete read", "s", pipelined, ours, "25 times the pipelined reads")
     paths = states(partitions)[: min(20_000, partitions)]
-    rereading = burst(zookeeper, paths, 1, lambda: len(rereader.read[1]) >= len(paths))
-    watching.stop()
-    watching.close()
-    until(lambda: server_watches(zookeeper) == 0)
-    yield from _watched(zookeeper, client, paths, one_shot_watches, rereading)
-    yield from _cut_off(zookeeper, client, paths, one_shot)
+    yield from _watched(zookeeper, client, paths)
+    yield from _cut_off(zookeeper, client, paths)
 
 
-def _watched(
-    zookeeper: ZooKeeper, client: KazooClient, paths: list[str], watches: int, rereading: float
-) -> Iterator[Measured]:
+def _watched(zookeeper: ZooKeeper, client: KazooClient, paths: list[str]) -> Iterator[Measured]:
     """Yield the figures of a watcher that stays connected."""
     with _watching(zookeeper.port) as journal:
-        yield Measured("watches on the server", "", None, watches, server_watches(zookeeper), "at most 10")
+        yield Measured("watches on the server", "", None, server_watches(zookeeper), "at most 10")
         ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
-        yield Measured(f"burst of {len(paths):,} changes, all known", "s", None, rereading, ours)
+        yield Measured(f"burst of {len(paths):,} changes, all known", "s", None, ours)
         latencies = sorted(_single_changes(client, journal, paths))
-        yield Measured("a change, to the sink's acknowledgement, p50", "ms", None, None, statistics.median(latencies))
-        worst = latencies[int(len(latencies) * 0.99)]
-        yield Measured("the same, p99", "ms", None, None, worst, "at most 25")
+        yield Measured("a change, to the sink's acknowledgement, p50", "ms", None, statistics.median(latencies))
+        yield Measured("the same, p99", "ms", None, latencies[int(len(latencies) * 0.99)], "at most 25")
 
 
-def _cut_off(zookeeper: ZooKeeper, client: KazooClient, paths: list[str], read_again: float) -> Iterator[Measured]:
+def _cut_off(zookeeper: ZooKeeper, client: KazooClient, paths: list[str]) -> Iterator[Measured]:
     """Yield the figures of a watcher that loses its connection."""
     with Relay(zookeeper.port) as relay, _watching(relay.port) as journal:
-        yield from _resync(relay, client, journal, paths, read_again)
+        yield from _resync(relay, client, journal, paths)
 
 
 @contextmanager
@@ -317,9 +270,7 @@ def _single_changes(client: KazooClient, journal: Journal, paths: list[str]) -> 
         yield (time.perf_counter() - started) * 1_000
 
 
-def _resync(
-    relay: Relay, client: KazooClient, journal: Journal, paths: list[str], read_again: float
-) -> Iterator[Measured]:
+def _resync(relay: Relay, client: KazooClient, journal: Journal, paths: list[str]) -> Iterator[Measured]:
     sessions = journal.kinds.get(RecordKind.SESSION, 0)
     relay.close_door()
     until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it reports the lost connection
@@ -328,17 +279,17 @@ def _resync(
     started = time.perf_counter()
     relay.open_door()
     until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it reports that it is in step again
-    yield Measured("in step again after a lost connection", "s", None, read_again, time.perf_counter() - started)
-    yield Measured("records published for the one change meanwhile", "", None, None, journal.nodes - nodes, "1")
+    yield Measured("in step again after a lost connection", "s", None, time.perf_counter() - started)
+    yield Measured("records published for the one change meanwhile", "", None, journal.nodes - nodes, "1")
 
 
 def table(measured: list[Measured], partitions: int) -> Table:
     """Return the figures as columns."""
     shown = Table(title=f"Watching {partitions:,} partitions of a real ZooKeeper", title_justify="left")
-    for heading in ("", "kazoo, pipelined", "kazoo, one-shot watches", "Kontrast", "ratio", "goal"):
+    for heading in ("", "kazoo, pipelined", "Kontrast", "ratio", "goal"):
         shown.add_column(heading, justify="left" if heading in ("", "goal") else "right")
     for row in measured:
-        cells = [_figure(value, row.unit) for value in (row.pipelined, row.one_shot, row.ours)]
+        cells = [_figure(value, row.unit) for value in (row.pipelined, row.ours)]
         shown.add_row(row.name, *cells, _figure(row.ratio, ""), row.goal)
     return shown
 
@@ -366,8 +317,7 @@ def main() -> None:
         measured = list(readings(zookeeper, client, asked.partitions))
         client.stop()
     if asked.json:
-        named = {row.name: {"one_shot": row.one_shot, "pipelined": row.pipelined, "ours": row.ours, "ratio": row.ratio}
-                 for row in measured}  # fmt: skip
+        named = {row.name: {"pipelined": row.pipelined, "ours": row.ours, "ratio": row.ratio} for row in measured}
         print(json.dumps(named, indent=2))
     else:
         Console().print(table(measured, asked.partitions))
