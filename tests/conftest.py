@@ -63,7 +63,7 @@ def pytest_configure(config: pytest.Config) -> None:
         config.stash[_SERVERS] = SharedServers(Path(handed_on))
         return
     if config.option.record_durations:
-        config.pluginmanager.register(Recorder())
+        config.pluginmanager.register(Recorder(is_whole=config.args_source is pytest.Config.ArgsSource.TESTPATHS))
     running = ExitStack()
     config.stash[_SERVERS] = servers = OwnedServers(running.enter_context(scratch_directory()).directory)
     servers.open()

@@ -69,11 +69,13 @@ class Durations:
 class Recorder:
     """A plugin of the run's own process that notes the seconds of each unit, and writes them at the end.
 
-    A run of a part of the tests replaces the records of its own units, and those of files that are gone.
+    A run of a part of the tests replaces the records of its own units, and those of files that are gone. A run of all
+    tests replaces every record.
     """
 
-    def __init__(self, file: Path = FILE) -> None:
+    def __init__(self, file: Path = FILE, *, is_whole: bool = False) -> None:
         self._file = file
+        self._earlier = {} if is_whole else Durations(file).recorded
         self._of_groups: defaultdict[str, float] = defaultdict(float)
         self._of_tests: defaultdict[str, float] = defaultdict(float)
 
@@ -90,7 +92,7 @@ class Recorder:
         for nodeid, seconds in self._of_tests.items():
             test = nodeid.partition("[")[0]
             longest[test] = max(longest.get(test, 0), seconds)
-        for unit, seconds in Durations(self._file).recorded.items():
+        for unit, seconds in self._earlier.items():
             if unit not in longest and ("::" not in unit or (ROOT / unit.partition("::")[0]).exists()):
                 longest[unit] = seconds
         long = {unit: round(took, 1) for unit, took in sorted(longest.items()) if took >= _SHORTEST_RECORDED_SECONDS}

@@ -38,6 +38,8 @@ def test_a_part_of_the_tests_replaces_its_own_records(tmp_path):
         recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, duration=seconds))
     recorder.pytest_sessionfinish()
     assert json.loads(file.read_text()) == {"browser": 9, f"{test}a": 3.0, f"{test}c": 9}
+    Recorder(file, is_whole=True).pytest_sessionfinish()
+    assert json.loads(file.read_text()) == {}
 
 
 def test_a_long_unit_is_left_out_but_for_what_the_readme_promises(tmp_path):

@@ -80,7 +80,19 @@ class Asked(NamedTuple):
     answers: Answers
 
 
-@pytest.fixture(scope="module", params=MOMENTS)
+IN_GATE: Final = (
+    *("healthy", "deletion-and-failover", "no-controller", "rack-lost-under-min-isr", "ghost-controller"),
+    *("kraft-leads", "returns-under-min-isr", "reassignments-end"),
+)
+
+
+def _marks(name: str) -> list[pytest.MarkDecorator]:
+    """Return a group, so that one process makes each moment once, and the night for most."""
+    group = pytest.mark.xdist_group(f"answers {name}")
+    return [group] if name in IN_GATE else [group, pytest.mark.nightly]
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=_marks(name)) for name in MOMENTS])
 def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asked:
     moment: Moment = MOMENTS[request.param]
     directory: Path = tmp_path_factory.mktemp(request.param)
