@@ -1,8 +1,8 @@
 """What watching a large cluster costs: Kontrast's reads and watches beside kazoo's own, on a real ZooKeeper in one run.
 
 The scenarios and their measurement belong here, without a verdict, because the figures depend on the machine, and the
-ratios less so. Complete reads are kazoo's pipelined ones and Kontrast's. A separate `kontrast watch` serves for all later
-events, measured from the outside by its journal.
+ratios less so. Complete reads are kazoo's pipelined ones and Kontrast's. A separate `kontrast watch` serves for all
+later events, measured from the outside by its journal.
 """
 
 from __future__ import annotations
