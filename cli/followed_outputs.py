@@ -81,6 +81,10 @@ class Followed:
         """Return whether the outputs can be read now."""
         return self._reading.snapshot().source_up
 
+    def names(self) -> frozenset[str]:
+        """Return the known clusters."""
+        return self.newer().union(self.memory.names())
+
     def newer(self) -> frozenset[str]:
         """Return the clusters with rows of a newer Kontrast."""
         return self._reading.snapshot().newer

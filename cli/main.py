@@ -37,13 +37,12 @@ _SECTIONS: Final = {
     "Ask": Section(
         "cli.commands.ask",
         {
-            "check": "List a cluster's problems, worst first, with start and next step.",
+            "check": "List the problems of one cluster or all, worst first, with start and next step.",
             "explain": "Explain the state of a partition, topic, broker or controller.",
             "timeline": "Print the events of a cluster in order, or write a page with a picture.",
             "whatif": "Simulate the loss, shutdown or return of brokers, or a reassignment.",
             "restartable": "Show whether a broker may be restarted now, with every reason against it.",
             "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
-            "alerts": "Print the open alerts, worst first.",
             "snapshot": "Print a cluster's metadata from one read of ZooKeeper.",
             "replay": "Derive the controller's actions from the files of a ZooKeeper server.",
             "migration": "Check a cluster before and during its migration to KRaft.",

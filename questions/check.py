@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import ClassVar, Final, TypeAlias
 
 import msgspec
 
@@ -16,7 +16,17 @@ from questions.doubts import doubts
 from questions.incidents import incidents_in, troubles_in
 from questions.picture import Beginning, Picture
 from questions.question import Question
-from questions.state import ClusterState, Counts, State, count_brokers_away, counts_of, state_of
+from questions.state import (
+    ClusterState,
+    Counts,
+    State,
+    count_brokers_away,
+    counts_of,
+    not_known,
+    rank,
+    state_of,
+    states_in_words,
+)
 from wording.facts import Fact
 from wording.said import Said, line, marked
 from wording.sentences import counted
@@ -40,6 +50,11 @@ class Finding(msgspec.Struct, frozen=True):
     evidence: tuple[str, ...]
     partitions: int
     examples: tuple[str, ...]
+
+    @property
+    def in_a_line(self) -> str:
+        """Return the alert with its cause."""
+        return f"{self.severity.value:<4}  {self.alert} of {self.subject}: {self.cause}"
 
     def said(self, as_of_ms: int, *, is_long: bool) -> Said:
         """Yield the alert with its cause. `is_long` adds the next steps, examples and evidence."""
@@ -112,6 +127,51 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
             yield line(f"ZooKeeper: {self.zookeeper}")
         for finding in self.findings:
             yield from finding.said(self.as_of_ms, is_long=is_long or finding.severity is not Severity.INFO)
+
+
+class Unread(msgspec.Struct, frozen=True):
+    """A cluster of a list of which nothing was read, for the reason in its state."""
+
+    doubts: tuple[str, ...]
+    cluster: str
+    state: ClusterState
+    findings: tuple[Finding, ...] = ()
+    is_well: ClassVar[bool] = False
+    summary: ClassVar[str] = ""
+
+    def said(self, *, is_long: bool = False) -> Said:  # noqa: ARG002 (there is no more)
+        """Yield the state and its reason."""
+        yield line(f"{self.cluster}: ", (self.state.words, _MEANINGS[self.state.state]))
+        yield line(marked("unknown"), f"  {self.state.reason}")
+
+
+Checked: TypeAlias = "Health | Unread"
+
+
+def unread(cluster: str, reason: str) -> Unread:
+    """Return a cluster of which nothing was read."""
+    return Unread((reason,), cluster, not_known(reason))
+
+
+def worst_first(clusters: Iterable[Checked]) -> list[Checked]:
+    """Return the clusters in the order of a list."""
+    return sorted(clusters, key=lambda each: rank(each.state, getattr(each, "counts", None), each.cluster))
+
+
+def said_together(clusters: Sequence[Checked], *, is_long: bool = False) -> Said:
+    """Yield the only cluster, or a count of each state, each cluster that is not well, and the names of the others."""
+    if len(clusters) == 1:
+        yield from clusters[0].said(is_long=is_long)
+        return
+    yield line(states_in_words([each.state for each in clusters]))
+    brief = [each.cluster for each in clusters if each.is_well and not is_long]
+    for each in clusters:
+        if each.cluster not in brief:
+            yield line("")
+            yield from each.said(is_long=is_long)
+    if brief:
+        yield line("")
+        yield line(("well", "ok"), f": {', '.join(brief)}")
 
 
 def _alerts(findings: Collection[Finding]) -> str:

@@ -34,6 +34,17 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
+def present_of(memory: Memory, found: ClusterSnapshot, stale_after_ms: int) -> Present | None:
+    """Return the present of a cluster, with the process that is silent. It is None before the first heartbeat."""
+    heard_ms = found.heartbeat_ms
+    if heard_ms is None:
+        return None
+    now = Present(now_ms(), stale_after_ms)
+    if not now.is_stale(heard_ms):
+        return now
+    return now._replace(silent=silent_process(memory.job_of(found.cluster), heard_ms, now.now_ms, stale_after_ms))
+
+
 ClientsOf = Callable[[str], Clients]
 
 
@@ -145,14 +156,7 @@ class KnownCluster:
 
     def present(self, found: ClusterSnapshot) -> Present | None:
         """Return the present of a cluster that is shown as current, None for a moment of the past."""
-        heard_ms = found.heartbeat_ms
-        if self.at_ms is not None or heard_ms is None:
-            return None
-        now = Present(now_ms(), self.clusters.stale_after_ms)
-        if not now.is_stale(heard_ms):
-            return now
-        silent = silent_process(self.memory.job_of(self.name), heard_ms, now.now_ms, now.stale_after_ms)
-        return now._replace(silent=silent)
+        return None if self.at_ms is not None else present_of(self.memory, found, self.clusters.stale_after_ms)
 
     def doubts(self) -> tuple[str, ...]:
         """Return why the present cluster may be unknown, a sentence each."""

@@ -84,6 +84,18 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
             yield line(f"first step: {self.first_step}{restores}")
 
 
+def rank(state: ClusterState, counts: Counts | None, cluster: str) -> tuple[int, int, str]:
+    """Return the key of a list of clusters: by state, then by partitions that clients cannot use, then by name."""
+    unusable = counts.leaderless + counts.under_min_isr if counts else 0
+    return list(State).index(state.state), -unusable, cluster
+
+
+def states_in_words(states: Collection[ClusterState]) -> str:
+    """Return how many clusters are in each state."""
+    counts = ((word, sum(each.state is state for each in states)) for state, word in WORDS.items())
+    return f"{counted(len(states), 'cluster')}: {', '.join(f'{count} {word}' for word, count in counts if count)}"
+
+
 def not_known(reason: str, since_ms: int | None = None, first_step: str = "") -> ClusterState:
     """Return the state of a cluster that Kontrast does not see."""
     since = None if since_ms is None else Beginning(since_ms, exact=True)

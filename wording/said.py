@@ -29,7 +29,6 @@ class Table(NamedTuple):
     columns: Sequence[str]
     rows: Iterable[Sequence[str]]
     below: int = 0  # so many last columns are a second line of each row on a narrow terminal, so that none is squeezed
-    is_cut: bool = False  # cells do not wrap, and the last two are cut to the width of the terminal
 
 
 Said: TypeAlias = Iterator[Line | Table]

@@ -6,7 +6,7 @@ from enum import IntEnum
 from typing import Final
 
 from controller.contract.alert_row import Severity
-from questions.check import Health
+from questions.check import Checked, Health
 from questions.state import State
 from transport.printable import printable
 
@@ -28,13 +28,13 @@ _PROBE_STATES: Final = {
 }
 
 
-def probe_state(health: Health) -> ProbeState:
+def probe_state(health: Checked) -> ProbeState:
     """Return the state for a monitoring system, which asks for the present. A replayed past is not known."""
     state = _PROBE_STATES[health.state.state]
     return ProbeState.UNKNOWN if state is ProbeState.OK and health.doubts else state
 
 
-def health_line(health: Health) -> str:
+def health_line(health: Checked) -> str:
     """Return the state with its main reason on one line."""
     state = health.state
     urgent = (f"{each.alert}: {each.cause}" for each in health.findings if each.severity is not Severity.INFO)

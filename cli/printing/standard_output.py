@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from unicodedata import category, east_asian_width
@@ -115,11 +116,16 @@ def write_file(file: Path, text: str, flag: str) -> None:
     standard_error.say(f"wrote {file}")
 
 
-def clear_terminal() -> None:
-    """Remove all lines from the terminal."""
-    from rich.console import Console
+@contextmanager
+def screen() -> Iterator[Callable[[Iterable[Line | Table]], None]]:
+    """Yield a function that shows a text on the whole terminal in place of the last one, cut where it does not fit."""
+    from rich.console import Console, Group
+    from rich.live import Live
 
-    Console().clear()
+    from cli.printing.terminal import renderable
+
+    with Live(console=Console(), screen=True, auto_refresh=False) as live:
+        yield lambda said: live.update(Group(*map(renderable, said)), refresh=True)
 
 
 def is_terminal() -> bool:

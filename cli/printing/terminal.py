@@ -40,11 +40,6 @@ def renderable(said: Line | Table) -> RenderableType:
     return Padding(text, (0, 0, 0, said.indent), expand=False) if said.indent else text
 
 
-def lines_of_a_row(width: int) -> int:
-    """Return the lines that a row of a table with columns below takes in this width, if its cells are cut."""
-    return 1 if width >= _LEAST_WIDTH else 2
-
-
 class _FittedTable:
     """A table, with its last columns below the others if it has such and the terminal is narrow."""
 
@@ -54,8 +49,8 @@ class _FittedTable:
 
     def __rich_console__(self, _console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         """Return the table in the width of the console."""
-        below, is_cut = self._table.below, self._table.is_cut
-        if not below or lines_of_a_row(options.max_width) == 1:
+        below = self._table.below
+        if not below or options.max_width >= _LEAST_WIDTH:
             yield self._whole()
             return
         firsts = [row[:-below] for row in self._rows]
@@ -66,14 +61,10 @@ class _FittedTable:
             yield _aligned(first, widths)
             rest = Text(": ").join(cell for cell in row[-below:] if cell)
             if rest:
-                rest.no_wrap, rest.overflow = is_cut, "ellipsis" if is_cut else "fold"
                 yield Padding(rest, (0, 0, 0, len(_GAP)))
 
     def _whole(self) -> RichTable:
-        columns, is_cut = self._table.columns, self._table.is_cut
-        table = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, expand=is_cut)
-        for column, share in zip(columns, (*[None] * (len(columns) - 2), 1, 3), strict=True):
-            table.add_column(column, no_wrap=is_cut, ratio=share if is_cut else None)
+        table = RichTable(*self._table.columns, box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
         for row in self._rows:
             table.add_row(*row)
         return table

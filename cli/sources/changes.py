@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from cli.followed_outputs import Where, without_messages_of_waiting
 from cli.running import StoppedError
@@ -19,21 +20,29 @@ from questions.picture import Picture
 from streaming.config import BrokersConfig
 
 
-def picture_of_changes(  # noqa: PLR0913 (the cluster, and what is read of it)
+class FirstChange(NamedTuple):
+    """The line of a cluster's first change to read, and the settings of its brokers."""
+
+    line: int
+    brokers: BrokersConfig
+
+
+def pictures_of_changes(
     where: Where,
-    cluster: str,
-    brokers: BrokersConfig,
+    clusters: Mapping[str, FirstChange],
     keeps: Callable[[Row], bool],
-    first: int,
     until: Until,
     stop: threading.Event,
-) -> Picture:
-    """Return the cluster after its changes from this line on, up to the moment. Raise ServeError, StoppedError."""
-    of_cluster = (each for each in _placed_records(where, stop) if each[1].cluster == cluster)
-    records = (record for at, record in _until(of_cluster, until) if at >= first)
-    gathering = Gathering(new_context(cluster, *brokers.read(), topic_ranks=brokers.topic_ranks), keeps)
-    take_all(gathering, records, stop)
-    return gathering.picture()
+) -> dict[str, Picture]:
+    """Return these clusters after their changes from a line on, up to the moment. Raise ServeError, StoppedError."""
+    of_clusters = (each for each in _placed_records(where, stop) if each[1].cluster in clusters)
+    records = (record for at, record in _until(of_clusters, until) if at >= clusters[record.cluster].line)
+    gatherings = {
+        name: Gathering(new_context(name, *brokers.read(), topic_ranks=brokers.topic_ranks), keeps)
+        for name, (_, brokers) in clusters.items()
+    }
+    take_all(gatherings, records, stop)
+    return {name: gathering.picture() for name, gathering in gatherings.items()}
 
 
 def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:

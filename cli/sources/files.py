@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import ClassVar, Final
 
 from cli.printing import standard_error
 from cli.running import StoppedError
+from cli.sources.source import Source
 from controller.contract.records import Record
 from controller.restore.stored_context import new_context
 from ingest.files.data_directory import Until
@@ -24,7 +26,7 @@ _RECORDS_AT_ONCE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class FilesSource:
+class FilesSource(Source):
     """The dataDir of a ZooKeeper server, and its dataLogDir if that is another directory, up to a moment."""
 
     is_live: ClassVar[bool] = False
@@ -41,7 +43,7 @@ class FilesSource:
         gathering = Gathering(
             new_context(self.cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks), scope.keeps
         )
-        take_all(gathering, history.records(), stop)
+        take_all({self.cluster: gathering}, history.records(), stop)
         for note in history.files.notes:
             standard_error.say(note)
         if not gathering.has_znodes:
@@ -51,10 +53,11 @@ class FilesSource:
         return gathering.picture()
 
 
-def take_all(gathering: Gathering, records: Iterable[Record], stop: threading.Event) -> None:
-    """Apply the records, some at a time. Raise StoppedError."""
+def take_all(gatherings: Mapping[str, Gathering], records: Iterable[Record], stop: threading.Event) -> None:
+    """Apply the records of these clusters, some at a time. Raise StoppedError."""
     iterator: Iterator[Record] = iter(records)
     while block := list(islice(iterator, _RECORDS_AT_ONCE)):
         if stop.is_set():
             raise StoppedError
-        gathering.take(block)
+        for cluster, of_cluster in groupby(block, attrgetter("cluster")):
+            gatherings[cluster].take(list(of_cluster))

@@ -15,6 +15,7 @@ from cli.settings.config import (
     Setting,
     Settings,
     brokers_config,
+    known_clusters,
     reached,
     read_flags,
     read_settings,
@@ -121,6 +122,17 @@ def source_of(flags: Mapping[str, Any], *, patience_seconds: float | None = None
     return ZooKeeperSource(config, flags["cluster"] or _only_cluster(settings) or UNNAMED, brokers)
 
 
+def source_of_all(flags: Mapping[str, Any], *, patience_seconds: float | None = None) -> Source:
+    """Return the source, which is the configured outputs if several clusters are configured and none is named."""
+    settings = read_settings(flags["config_file"], os.environ)
+    named = flags["cluster"], flags["directories"], flags["stream"], "zookeeper" in read_flags("watch", flags)
+    if len(settings.clusters) > 1 and not any(named):
+        from cli.followed_outputs import where_outputs_are
+
+        flags = {**flags, "stream": where_outputs_are(settings, {}).address}
+    return source_of(flags, patience_seconds=patience_seconds)
+
+
 def _written_source(settings: Settings, flags: Mapping[str, Any], patience_seconds: float | None) -> Source:
     cluster: str | None = flags["cluster"]
     own = settings.clusters.get(cluster, {}) if cluster else {}
@@ -135,7 +147,12 @@ def _written_source(settings: Settings, flags: Mapping[str, Any], patience_secon
     default = patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
     timeout_seconds = flags[_CONNECT_TIMEOUT] or default
     where = Where(reached(settings, flags["stream"]), float(str(timeout_seconds)), stale_after_ms_of(settings))
-    return StreamSource(where, cluster, brokers, flags["until"])
+    configured = {
+        name: brokers_config(settings, settings.clusters.get(name, {}), read_flags("stream", flags))
+        for name in known_clusters(settings)
+        if cluster is None
+    }
+    return StreamSource(where, cluster, brokers, flags["until"], configured)
 
 
 def _only_cluster(settings: Settings) -> str | None:

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, ClassVar, Final, Protocol
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
 
 if TYPE_CHECKING:
+    from questions.check import Checked
     from questions.picture import Picture
     from questions.question import Scope
 
 PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
 UNNAMED: Final = "cluster"  # name of a cluster that has no name
+
+
+Look: TypeAlias = "Callable[[], Sequence[Checked]]"
 
 
 class Source(Protocol):
@@ -27,3 +33,10 @@ class Source(Protocol):
 
         Raise NotFoundError, StoppedError, and IngestError or ServeError if the source cannot be read.
         """
+
+    def looking(self, stop: threading.Event) -> AbstractContextManager[Look]:
+        """Return a function that checks the clusters of the source, and raises as `picture` does."""
+        from questions.check import check
+        from questions.question import EVERYTHING_NOW
+
+        return nullcontext(lambda: [check(self.picture(EVERYTHING_NOW, stop))])

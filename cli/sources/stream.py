@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
 import msgspec
 
-from cli.followed_outputs import Where, followed, lines_until_now
+from cli.followed_outputs import Followed, Where, followed, lines_until_now
 from cli.printing import standard_error
 from cli.running import StoppedError
+from cli.sources.source import Look, Source
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.row import Row
 from dashboards.errors import ServeError
 from ingest.files.data_directory import Until
+from questions.check import Checked, Health, check, unread, worst_first
+from questions.cluster_rows import ClusterSnapshot
+from questions.known_clusters import now_ms, present_of
 from questions.memory import Memory
+from questions.overview.incident_cards import Presentation
+from questions.overview.overview import Overviews
 from questions.picture import Picture, Present
-from questions.question import NotFoundError, Scope
+from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from streaming.config import BrokersConfig
 from transport.address import Address, JournalAddress
 from wording.times import exact_moment
@@ -28,10 +34,10 @@ _STANDING: Final = ("job", "metadata", "alerts", "gauges")
 
 
 @dataclass(frozen=True, slots=True)
-class StreamSource:
+class StreamSource(Source):
     """The changes or outputs at an address, up to the moment `until`, by default the present.
 
-    The cluster's name is optional if there is only one.
+    The cluster's name is optional if there is only one. `configured` has the brokers' settings of further clusters.
     """
 
     has_past: ClassVar[bool] = True
@@ -39,6 +45,7 @@ class StreamSource:
     cluster: str | None
     brokers: BrokersConfig
     until: Until | None = None
+    configured: Mapping[str, BrokersConfig] = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -47,49 +54,107 @@ class StreamSource:
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the cluster after the newest row or change, or at the wanted moment."""
-        until = self.until or Until()
-        beginnings = self._beginnings(until, stop)
-        found = self._of_changes(beginnings, scope, until, stop) if beginnings else self._of_outputs(scope, stop)
-        present = Present(time.time_ns() // 1_000_000, self.where.stale_after_ms) if self.is_live else None
-        return msgspec.structs.replace(found, present=present)
+        begun = self._begun(stop)
+        if begun:
+            cluster = self._chosen(begun)
+            return self._of_changes({cluster: begun[cluster]}, scope, stop)(cluster)
+        with self._followed(stop) as outputs:
+            cluster = self._chosen(outputs.names())
+            found, _ = self._snapshot(outputs, cluster, topics=None)
+            present, lacking = self._present(outputs, found), outputs.lacking(cluster)
+        story = self._story(scope, cluster, stop)
+        picture = found.picture(present=present, ranks=self.brokers.topic_ranks)
+        return msgspec.structs.replace(picture, story=story, lacking=lacking)
 
-    def _beginnings(self, until: Until, stop: threading.Event) -> dict[str, int | None]:
+    @contextmanager
+    def looking(self, stop: threading.Event) -> Iterator[Look]:
+        """Yield a function that checks every cluster, or the chosen one. It follows outputs meanwhile."""
+        if self._begun(stop):
+            yield lambda: self._each_of_changes(stop)
+            return
+        with self._followed(stop) as outputs:
+
+            def health(cluster: str) -> Health:
+                found, at_ms = self._snapshot(outputs, cluster)
+                return overviews.health(found, self._present(outputs, found), at_ms, outputs.lacking(cluster))
+
+            overviews = Overviews(outputs.memory, Presentation(), self.brokers.topic_ranks, lambda _: "")
+            yield lambda: self._each(outputs.names(), health)
+
+    def _each_of_changes(self, stop: threading.Event) -> list[Checked]:
+        begun = self._begun(stop)
+        chosen = begun if self.cluster is None else {self.cluster: begun.get(self.cluster)}
+        picture = self._of_changes(chosen, EVERYTHING_NOW, stop)
+        return self._each(begun, lambda cluster: check(picture(cluster)))
+
+    def _each(self, known: Collection[str], health: Callable[[str], Health]) -> list[Checked]:
+        """Check the chosen or only cluster, or every one that is known or configured. Raise NotFoundError."""
+        names = sorted({*known, *self.configured})
+        if self.cluster is not None or len(names) < 2 or not known:
+            return [health(self._chosen(known))]
+        found: list[Checked] = []
+        for name in names:
+            try:
+                found.append(health(name))
+            except NotFoundError as error:
+                found.append(unread(name, str(error)))
+        return worst_first(found)
+
+    def _begun(self, stop: threading.Event) -> Mapping[str, int | None]:
         """Return the beginning of each cluster's newest complete read until the moment, empty for outputs."""
         address = self.where.address
         if isinstance(address, JournalAddress) and (address.directory / "metadata").exists():
             return {}
         from cli.sources.changes import beginnings  # it loads the whole core, which outputs do not need
 
-        return beginnings(self.where, until, stop)
+        return beginnings(self.where, self.until or Until(), stop)
 
     def _of_changes(
-        self, beginnings: Mapping[str, int | None], scope: Scope, until: Until, stop: threading.Event
-    ) -> Picture:
-        from cli.sources.changes import picture_of_changes
+        self, begun: Mapping[str, int | None], scope: Scope, stop: threading.Event
+    ) -> Callable[[str], Picture]:
+        """Read these clusters. Return a function that gives the picture of one of them, or raises NotFoundError."""
+        from cli.sources.changes import FirstChange, pictures_of_changes
 
-        cluster = self._chosen(beginnings.keys())
-        begin = beginnings[cluster]
-        if begin is None:
+        firsts = {
+            name: FirstChange(0 if scope.past else begin, self.configured.get(name, self.brokers))
+            for name, begin in begun.items()
+            if begin is not None
+        }
+        found = pictures_of_changes(self.where, firsts, scope.keeps, self.until or Until(), stop)
+        present = Present(now_ms(), self.where.stale_after_ms) if self.is_live else None
+
+        def picture(cluster: str) -> Picture:
+            if cluster in found:
+                return msgspec.structs.replace(found[cluster], present=present)
             when = "yet. Wait for `kontrast watch`" if self.is_live else "before that moment"
             raise NotFoundError(f"{self.where.address} holds no complete read of cluster {cluster} {when}")
-        first = 0 if scope.past else begin
-        return picture_of_changes(self.where, cluster, self.brokers, scope.keeps, first, until, stop)
 
-    def _of_outputs(self, scope: Scope, stop: threading.Event) -> Picture:
+        return picture
+
+    @contextmanager
+    def _followed(self, stop: threading.Event) -> Iterator[Followed]:
         with followed(self.where, _STANDING) as outputs:
             outputs.wait_until_read(stop)
             if stop.is_set():
                 raise StoppedError
-            memory = outputs.memory
-            cluster = self._chosen([snapshot.cluster for snapshot in memory.clusters()])
-            if cluster in outputs.newer():
-                raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {cluster}. Upgrade this one")
-            at_ms = moment_in(memory, cluster, self.until, self.where.address)
-            found, lacking = memory.cluster(cluster, at_ms, topics=None), outputs.lacking(cluster)
+            yield outputs
+
+    def _snapshot(
+        self, outputs: Followed, name: str, topics: Collection[str] | None = ()
+    ) -> tuple[ClusterSnapshot, int | None]:
+        """Return a cluster that was read, and its moment. Raise NotFoundError, or ServeError while none can be read."""
+        if not outputs.is_up:
+            raise ServeError(f"{self.where.address} cannot be read now")
+        if name in outputs.newer():
+            raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {name}. Upgrade this one")
+        at_ms = moment_in(outputs.memory, name, self.until, self.where.address)
+        found = outputs.memory.cluster(name, at_ms, topics)
         if found is None or found.gauges is None or found.controller is None:
-            raise NotFoundError(f"no complete read of cluster {cluster} has arrived yet (see `kontrast status`)")
-        story = self._story(scope, cluster, stop)
-        return msgspec.structs.replace(found.picture(ranks=self.brokers.topic_ranks), story=story, lacking=lacking)
+            raise NotFoundError(f"no complete read of cluster {name} has arrived yet (see `kontrast status`)")
+        return found, at_ms
+
+    def _present(self, outputs: Followed, found: ClusterSnapshot) -> Present | None:
+        return present_of(outputs.memory, found, self.where.stale_after_ms) if self.is_live else None
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""
@@ -109,17 +174,14 @@ class StreamSource:
         return self.until is not None and self.until.is_passed(row.zxid, row.time_ms)
 
     def _chosen(self, clusters: Collection[str]) -> str:
-        if self.cluster is not None:
-            if self.cluster not in clusters:
-                raise NotFoundError(
-                    f"{self.where.address} has no rows of cluster {self.cluster}: it has {', '.join(sorted(clusters))}"
-                )
-            return self.cluster
         if not clusters:
             raise NotFoundError(f"{self.where.address} has no cluster yet (see `kontrast status`)")
-        if len(clusters) != 1:
-            raise NotFoundError(f"which cluster? Give --cluster with one of {', '.join(sorted(clusters))}")
-        return next(iter(clusters))
+        named = ", ".join(sorted(clusters))
+        if self.cluster is not None and self.cluster not in clusters:
+            raise NotFoundError(f"{self.where.address} has no rows of cluster {self.cluster}: it has {named}")
+        if self.cluster is None and len(clusters) != 1:
+            raise NotFoundError(f"which cluster? Give --cluster with one of {named}")
+        return self.cluster or next(iter(clusters))
 
 
 def moment_in(memory: Memory, cluster: str, until: Until | None, address: Address) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from cli.running import StoppedError
+from cli.sources.source import Source
 from controller.contract.records import Record
 from controller.restore.stored_context import new_context
 from ingest.config import ZooKeeperConfig
@@ -23,7 +24,7 @@ _NAMED_CHROOTS: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class ZooKeeperSource:
+class ZooKeeperSource(Source):
     """The ZooKeeper of a cluster."""
 
     is_live: ClassVar[bool] = True

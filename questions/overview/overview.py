@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby, repeat
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 
@@ -41,9 +41,11 @@ from questions.overview.recent import (
 )
 from questions.picture import Picture, Present, oldest
 from questions.rows_of_picture import memory_of
-from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, state_of
+from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, rank, state_of
 from wording.facts import Departure
 from wording.times import age
+
+_Troubled: TypeAlias = tuple[PartitionGroup, question.Trouble]
 
 
 class BrokerCell(msgspec.Struct, frozen=True):
@@ -208,6 +210,22 @@ class Overviews:
         phase, quorum = row.phase.replace("_", " "), self._quorum(found.cluster)
         return WayToKRaft(phase, row.since_ms, row.next_step, row.rollback_sentence, row.missing_brokers, quorum)
 
+    def health(
+        self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None, lacking: tuple[str, ...] = ()
+    ) -> Health:
+        """Return the health of a cluster that was read, with every open alert. `lacking` outputs lost its rows."""
+        assert found.gauges is not None, "a cluster that was read"
+        picture = msgspec.structs.replace(found.picture(present=present), lacking=lacking)
+        troubled, _ = self._troubled(found, at_ms)
+        return _health(found, found.gauges, picture, incidents_in(picture, [trouble for _, trouble in troubled]))
+
+    def _troubled(self, found: ClusterSnapshot, at_ms: int | None) -> tuple[Sequence[_Troubled], Topics]:
+        """Return the groups of partitions that clients cannot use, and the topics of these partitions."""
+        rows = (*found.unusable, *found.under_min_isr)
+        topics = self._topics({row.topic for row in rows}, found.cluster, at_ms)
+        groups = groups_of(rows, topics, self._ranks)
+        return tuple(zip(groups, troubles_of(groups), strict=True)), topics
+
     def overview(
         self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None, clients: Clients = NO_CLIENTS
     ) -> Overview:
@@ -215,25 +233,19 @@ class Overviews:
         unknown, gauges = why_unread(found), found.gauges
         if unknown is not None or gauges is None:
             return unread(found.cluster, unknown or "no counts are kept")
-        rows = (*found.unusable, *found.under_min_isr)
-        topics = self._topics({row.topic for row in rows}, found.cluster, at_ms)
         picture = found.picture(oldest(found.open_alerts), present)
-        groups = groups_of(rows, topics, self._ranks)
-        troubled = tuple(zip(groups, troubles_of(groups), strict=True))
+        troubled, topics = self._troubled(found, at_ms)
         incidents = incidents_in(picture, [trouble for _, trouble in troubled])
-        live = {row.broker for row in found.brokers if row.registered or row.inferred}
-        counts = counts_of(gauges, count_brokers_away(gauges, live))
+        health = _health(found, gauges, picture, incidents)
         made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
-        cards = tuple(_hitting(map(within, made, repeat(counts)), incidents, found, troubled, topics, clients))
-        state = state_of(picture, counts, incidents)
+        cards = tuple(_hitting(map(within, made, repeat(health.counts)), incidents, found, troubled, topics, clients))
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
-        health = health_of(picture, counts, state)
         acts = (picture.header.acting and not is_ghost) or health.led_by_kraft
         return Overview(
             cluster=found.cluster,
             doubts=health.doubts,
             is_past=found.is_replayed,
-            state=state,
+            state=health.state,
             health=health,
             controller_acts=acts,
             controller_since_ms=None if found.controller is None else found.controller.since_ms,
@@ -247,11 +259,19 @@ class Overviews:
         )
 
 
+def _health(
+    found: ClusterSnapshot, gauges: GaugesRow, picture: Picture, incidents: Sequence[question.Incident]
+) -> Health:
+    live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    counts = counts_of(gauges, count_brokers_away(gauges, live))
+    return health_of(picture, counts, state_of(picture, counts, incidents))
+
+
 def _hitting(  # noqa: PLR0913 (one call)
     cards: Iterable[Incident],
     incidents: Iterable[question.Incident],
     found: ClusterSnapshot,
-    troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
+    troubled: Iterable[_Troubled],
     topics: Topics,
     clients: Clients,
 ) -> Iterator[Incident]:
@@ -283,11 +303,10 @@ def worst_first(overviews: Iterable[Overview]) -> tuple[Overview, ...]:
     A replayed past comes last, because it is no present trouble.
     """
 
-    def rank(overview: Overview) -> tuple[object, ...]:
-        unusable = sum(card.unusable for card in overview.incidents)
-        return overview.is_past, list(State).index(overview.state.state), -unusable, overview.cluster
+    def key(each: Overview) -> tuple[object, ...]:
+        return each.is_past, *rank(each.state, each.health.counts if each.health else None, each.cluster)
 
-    return tuple(sorted(overviews, key=rank))
+    return tuple(sorted(overviews, key=key))
 
 
 def unread(cluster: str, reason: str) -> Overview:

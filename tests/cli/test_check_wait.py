@@ -9,6 +9,7 @@ from click.testing import CliRunner, Result
 
 from cli.commands.ask import check
 from cli.main import main
+from cli.sources.source import Source
 from controller.restore.stored_context import new_context
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until
@@ -21,7 +22,7 @@ from tests.recorded_moment import MOMENT_MS
 _WELL_MS = MOMENT_MS - 84_000
 
 
-class Moments:
+class Moments(Source):
     """A live source that shows these moments in turn, the last one again and again. An error among them is raised."""
 
     is_live = True
@@ -51,7 +52,7 @@ def at(recorded_files: Path):
 def ask(monkeypatch):
     def asked(*looks: Picture | IngestError, patience: str = "1m") -> Result:
         source = Moments(*looks)
-        monkeypatch.setattr(check, "source_of", lambda _flags, **_more: source)
+        monkeypatch.setattr(check, "source_of_all", lambda _flags, **_more: source)
         return CliRunner().invoke(main, ["check", "--zookeeper", "zk:1", "--wait", patience, "--every", "0.5"])
 
     return asked

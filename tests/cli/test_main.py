@@ -332,7 +332,7 @@ def test_the_options_of_serve_are_grouped_by_what_they_are_for():
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("command", [*WIRED, "status", "alerts", "snapshot", "replay", "maintenance"])
+@pytest.mark.parametrize("command", [*WIRED, "status", "check", "snapshot", "replay", "maintenance"])
 def test_every_help_page_has_an_example_and_the_exit_codes(command):
     text = invoke(command, "--help").output
     assert f"  kontrast {command}" in text

@@ -131,7 +131,7 @@ def test_a_configured_timeout_is_also_the_probes(silent: str, tmp_path: Path) ->
     assert "could not be reached within 0.2 s" in done.stdout
 
 
-def test_watching_shows_a_look_that_differs_from_the_last_until_it_is_stopped(where, monkeypatch):
+def test_watching_shows_what_differs_from_the_last_look_until_it_is_stopped(where, monkeypatch):
     looks: list[Picture] = []
     look = FilesSource.picture
 
@@ -141,14 +141,15 @@ def test_watching_shows_a_look_that_differs_from_the_last_until_it_is_stopped(wh
             stop.set()
         return looks[-1] if len(looks) < 3 else msgspec.structs.replace(looks[-1], alerts=())
 
-    once = ask("check", *where).stdout
     monkeypatch.setattr(FilesSource, "picture", three_times)
-    watched = ask("check --watch --every 0.5", *where).stdout
+    watched = [line.split(None, 1)[1] for line in ask("check --watch --every 0.5", *where).stdout.splitlines()]
     assert len(looks) == 3
-    assert watched.startswith(once)
-    assert watched.removeprefix(once).splitlines()[0].startswith("shop: degraded  as of"), (
-        "partitions are still offline"
-    )
+    first, *opened = watched[: len(watched) // 2]
+    assert first == "shop  clients affected"
+    last, *resolved = watched[len(watched) // 2 :]
+    assert last == "shop  degraded", "partitions are still offline"
+    assert [line.replace("open    ", "resolved") for line in opened] == resolved
+    assert len(opened) == len(looks[0].alerts)
 
 
 def health(*findings: Finding, doubts: tuple[str, ...] = ()) -> Health:

@@ -42,7 +42,7 @@ OF_ZOOKEEPER = (
     f"place {PATH_SAFE} --brokers 1,2",
     "migration check",
 )
-OF_OUTPUTS = ("alerts", "alerts --long", "show alerts", "show metadata", "show refused", "show gauges", "status")
+OF_OUTPUTS = ("check", "check --long", "timeline", "status")
 
 
 def asked(command: str, *where: object, as_json: bool = False) -> str:
@@ -120,6 +120,7 @@ def test_rows_of_outputs_are_escaped_by_every_command(rows, tmp_path):
         rows.alert("a", **told, examples=(HOSTILE,)),
         rows.offline(HOSTILE, cluster=HOSTILE, reason=HOSTILE),
         rows.gauges(time_ms=now_ms, cluster=HOSTILE),
+        rows.controller(1, cluster=HOSTILE),
         refused,
     ):
         with JournalWriter(derived / row.output, batches=True) as journal:
@@ -205,9 +206,9 @@ def test_a_verdict_outlives_the_reader(command, files):
         assert expected == 1  # an alert pages
 
 
-@pytest.mark.parametrize("command", ["alerts", "status"])
+@pytest.mark.parametrize("command", ["check", "status"])
 def test_a_verdict_about_outputs_outlives_the_reader(command, rows, tmp_path):
-    for row in (rows.alert("a"), rows.gauges(time_ms=int(time.time() * 1000))):
+    for row in (rows.alert("a"), rows.gauges(time_ms=int(time.time() * 1000)), rows.controller(1), rows.broker(1)):
         with JournalWriter(tmp_path / row.output, batches=True) as journal:
             journal.append_batch(journal.last_batch_id + 1, [encode_row(row)])
     arguments = [*command.split(), "--from", f"journal:{tmp_path}"]

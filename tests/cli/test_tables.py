@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from rich.console import Console
 
 from cli.printing.standard_output import plain_lines
@@ -13,12 +12,12 @@ COLUMNS = ("part", "of", "state", "last", "lag", "agreement", "version", "proble
 CLUSTERS = ("payments-production-eu-west-1", "payments-production-eu-west-2")
 
 
-def shown(width: int, *, is_cut: bool = False) -> list[str]:
+def shown(width: int) -> list[str]:
     problem = "no heartbeat reaches `kontrast stream`, because its ZooKeeper session is suspended " * 2
     rows = [("watch", name, "wrong", "12 s ago", "0.02 s", "99.98 %", "1.0.0", problem.strip()) for name in CLUSTERS]
     console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as captured:
-        console.print(renderable(Table(COLUMNS, rows, below=1, is_cut=is_cut)))
+        console.print(renderable(Table(COLUMNS, rows, below=1)))
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
@@ -29,11 +28,6 @@ def test_a_narrow_terminal_stacks_two_lines_and_cuts_no_name():
     assert [line.split()[1] for line in firsts] == list(CLUSTERS)
     assert " ".join("".join(lines).split()).count("its ZooKeeper session is suspended") == 4
     assert max(map(len, lines)) <= 90
-
-
-@pytest.mark.parametrize(("width", "lines"), [(90, 1 + 4), (160, 2 + 2)])
-def test_a_cut_row_takes_as_many_lines_as_are_counted(width, lines):
-    assert len(shown(width, is_cut=True)) == lines  # with the head, and its rule if the terminal is wide
 
 
 def test_a_wide_terminal_shows_a_row_a_line():

@@ -67,11 +67,11 @@ def test_who_was_controller_is_one_command(sources):
 
 
 def test_the_alerts_of_a_moment_are_those_that_were_open(sources):
-    open_then = {each["alert"] for each in answer("check", *sources["files"], "--until", BROKER_LEFT)[1]["findings"]}
-    done = ask("alerts", *sources["outputs"], "--until", BROKER_LEFT, "--json")
-    assert {json.loads(line)["alert"] for line in done.stdout.splitlines()} == open_then
-    assert done.exit_code == (1 if open_then else 0)
-    assert not done.stderr
+    of_files, of_outputs = (
+        {each["alert"] for each in answer("check", *sources[name], "--until", BROKER_LEFT)[1]["findings"]}
+        for name in ("files", "outputs")
+    )
+    assert of_outputs == of_files != set()
 
 
 @pytest.mark.parametrize(

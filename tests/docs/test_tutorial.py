@@ -100,7 +100,7 @@ def cluster(java: Path, tmp_path: Path) -> Iterator[KafkaCluster]:
 @pytest.mark.nightly  # CI plays the demo by itself, and Spark's second start takes most of this test
 def test_the_incident_of_the_demo_reads_as_the_page_promises(java: Path, tmp_path: Path) -> None:
     answers = _Reader(tmp_path, Path(sys.executable).parent).breaks_the_demo()
-    assert "broker 2" in _said(answers, "alerts")
+    assert "broker 2" in _said(answers, "check")
     assert "offline" in _said(answers, "explain audit-1")
     assert "usable" in _said(answers, "explain payments-1")
     assert "audit-1" in _said(answers, "timeline")

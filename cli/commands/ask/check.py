@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from cli.printing import standard_error
 from cli.printing.standard_output import (
     READER_LEFT,
-    clear_terminal,
+    flush,
     is_terminal,
     print_answer,
+    print_json,
     print_line,
     reader_has_left,
+    screen,
 )
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
-from cli.sources.asking import answer_of, ask_as_long_as
-from cli.sources.options import source_of, source_options
-from cli.sources.source import PROBE_PATIENCE_SECONDS
+from cli.sources.asking import ask_as_long_as
+from cli.sources.options import source_of_all, source_options
+from cli.sources.source import PROBE_PATIENCE_SECONDS, Source
 from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import NotFoundError
+from wording.said import Said, line, marked
+from wording.sentences import counted
 
 if TYPE_CHECKING:
-    from questions.check import Health
-
-    _Look = Callable[[threading.Event], Health]
+    from questions.check import Checked
 
 _EPILOG: Final = """\b
 Examples:
@@ -39,14 +43,15 @@ Examples:
   kontrast check --zookeeper zk1:2181/kafka --watch
   kontrast check --zookeeper zk1:2181/kafka --wait 10m && ./next-step
   kontrast check --zk-data /var/lib/zookeeper --chroot /kafka --until 2024-05-01T03:12:00Z
+  kontrast check --from journal:/var/lib/kontrast/derived --watch
   kontrast check --from journal:/var/lib/kontrast/derived --cluster orders --probe
 
 \b
 Exit codes:
-  0  the cluster is well, perhaps with notes
-  1  the cluster is degraded, or clients are affected
+  0  every cluster is well, perhaps with notes
+  1  a cluster is degraded, or its clients are affected
   2  a flag, a setting or the address is wrong
-  3  the state is not known, for example because the source cannot be reached or its data is old
+  3  a state is not known, for example because the source cannot be reached or its data is old
 
 \b
 With --probe, as monitoring plugins end:
@@ -58,10 +63,10 @@ It waits up to 5 s for a connection, unless connect_timeout_seconds is set.
 @click.command(epilog=_EPILOG, cls=GroupedCommand)
 @source_options
 @click.option("--probe", is_flag=True, help="Print the one line of a Nagios or Icinga plugin, with performance data.")
-@click.option("--watch", is_flag=True, help="Repeat until Ctrl-C.")
-@wait_options(until="the cluster is well", every="Interval of --watch and --wait.")
+@click.option("--watch", is_flag=True, help="Follow changes until Ctrl-C, on one screen or as a line for each.")
+@wait_options(until="every cluster is well", every="Interval of --watch and --wait.")
 @click.option("--long", "is_long", is_flag=True, help="Show next steps and evidence, also for notes.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object for each cluster.")
 def check(  # noqa: PLR0913 (one parameter an option)
     *,
     probe: bool,
@@ -72,7 +77,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     as_json: bool,
     **flags: object,
 ) -> int:
-    """Check a cluster: its problems, worst first, with start and next step.
+    """Check a cluster, or every cluster of the source: its problems, worst first, with start and next step.
 
     Findings are the alerts of `kontrast stream`. One read of ZooKeeper has no past. It reports each problem at once and
     dates it by the znodes. Files and streams know the start and give each alert its patience.
@@ -80,52 +85,55 @@ def check(  # noqa: PLR0913 (one parameter an option)
     given = [name for name, is_given in (("--watch", watch), ("--probe", probe), ("--wait", patience)) if is_given]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other.")
-    source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
-
-    def look(stop: threading.Event) -> Health:
-        from questions.check import Check
-
-        return cast("Health", answer_of(source, Check(), flags, stop).answer)
-
+    source = source_of_all(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
     if probe:
-        return ask_as_long_as(lambda stop: _probe(look, stop))
-    show = _shown(is_long=is_long, as_json=as_json)
+        return ask_as_long_as(lambda stop: _probe(source, stop))
     if watch:
-        return ask_as_long_as(lambda stop: _watch(look, show, every_seconds, stop))
+        return ask_as_long_as(lambda stop: _watch(source, every_seconds, stop, is_long=is_long, as_json=as_json))
     if patience is not None:
         refuse_past(source)
-    until_well = _until_well(look, Waiting(patience, every_seconds))
-    return ask_as_long_as(lambda stop: _code(show(until_well(stop))))
+
+    def look(stop: threading.Event) -> Sequence[Checked]:
+        with source.looking(stop) as look_now:
+            return look_now()
+
+    def ask(stop: threading.Event) -> int:
+        found = Waiting(patience, every_seconds).until(_are_well, look, _in_a_line, stop)
+        return _show(found, is_long=is_long, as_json=as_json)
+
+    return ask_as_long_as(ask)
 
 
-def _shown(*, is_long: bool, as_json: bool) -> Callable[[Health], Health]:
-    def show(health: Health) -> Health:
-        print_answer([health], health.said(is_long=is_long), as_json=as_json)
-        return health
-
-    return show
-
-
-def _until_well(look: _Look, waiting: Waiting) -> _Look:
-    from cli.printing.probe import health_line
-
-    return lambda stop: waiting.until(lambda health: health.is_well, look, health_line, stop)
-
-
-def _code(health: Health) -> ExitCode:
-    """Return the exit code. A replayed past, or a cluster with unreadable znodes, is not known to be well now."""
+def _show(found: Sequence[Checked], *, is_long: bool, as_json: bool) -> ExitCode:
+    """Print the clusters, and return the exit code. One with unreadable znodes is not known to be well."""
+    from questions.check import said_together
     from questions.state import State
 
-    if health.is_well:
+    print_answer(found, said_together(found, is_long=is_long), as_json=as_json)
+    if _are_well(found):
         return ExitCode.OK
-    return ExitCode.FAILED if health.state.state in (State.AFFECTED, State.DEGRADED) else ExitCode.UNAVAILABLE
+    is_bad = any(each.state.state in (State.AFFECTED, State.DEGRADED) for each in found)
+    return ExitCode.FAILED if is_bad else ExitCode.UNAVAILABLE
 
 
-def _probe(look: _Look, stop: threading.Event) -> int:
+def _are_well(found: Sequence[Checked]) -> bool:
+    return all(each.is_well for each in found)
+
+
+def _in_a_line(found: Sequence[Checked]) -> str:
+    from cli.printing.probe import health_line
+
+    unwell = sum(not each.is_well for each in found)
+    return health_line(found[0]) + (f", and {counted(unwell - 1, 'more cluster')}" if unwell > 1 else "")
+
+
+def _probe(source: Source, stop: threading.Event) -> int:
     from cli.printing.probe import ProbeState, plugin_line, probe_line, probe_state
+    from questions.check import check as checked
+    from questions.question import EVERYTHING_NOW
 
     try:
-        health = look(stop)
+        health = checked(source.picture(EVERYTHING_NOW, stop))
     except (NotFoundError, IngestError, ServeError) as error:
         print_line(plugin_line(ProbeState.UNKNOWN, str(error)))
         return ProbeState.UNKNOWN
@@ -133,23 +141,59 @@ def _probe(look: _Look, stop: threading.Event) -> int:
     return probe_state(health)
 
 
-def _watch(look: _Look, show: Callable[[Health], Health], every_seconds: float, stop: threading.Event) -> int:
-    """Repeat the check. On a terminal, replace the last answer. Elsewhere, print only changes."""
-    before: object = None
-    while not stop.is_set() and not reader_has_left():
-        try:
-            health = look(stop)
-        except StoppedError:
-            break
-        except (IngestError, ServeError) as error:
-            standard_error.warn(f"{error}. The last picture may be old")
-        else:
-            says = [(finding.severity, finding.alert, finding.cause) for finding in health.findings], health.doubts
-            if is_terminal():
-                clear_terminal()
-                show(health)
-            elif says != before:
-                show(health)
-            before = says
-        stop.wait(every_seconds)
+def _watch(source: Source, every_seconds: float, stop: threading.Event, *, is_long: bool, as_json: bool) -> int:
+    """Show the clusters until `stop` is set, on a terminal as one screen, elsewhere as a line for each change."""
+    found: Sequence[Checked] = ()
+    with source.looking(stop) as look, screen() if is_terminal() and not as_json else nullcontext() as draw:
+        while not stop.is_set() and not reader_has_left():
+            before, doubt = found, ""
+            try:
+                found = look()
+            except StoppedError:
+                break
+            except (IngestError, ServeError) as error:
+                doubt = f"{error}. The last picture may be old"
+            if draw is not None:
+                draw(_drawn(found, doubt, is_long=is_long))
+            elif doubt:
+                standard_error.warn(doubt)
+            else:
+                _print_changes(before, found, as_json=as_json)
+            stop.wait(every_seconds)
     return READER_LEFT if reader_has_left() else ExitCode.OK
+
+
+def _drawn(found: Sequence[Checked], doubt: str, *, is_long: bool) -> Said:
+    from questions.check import said_together
+
+    yield line(f"{time.strftime('%H:%M:%S')}  (Ctrl-C ends this)")
+    if doubt:
+        yield line(marked("unknown"), f"  {doubt}")
+    if found:
+        yield from said_together(found, is_long=is_long)
+
+
+def _print_changes(before: Sequence[Checked], found: Sequence[Checked], *, as_json: bool) -> None:
+    known = {each.cluster: each for each in before}
+    for each in found:
+        changes = list(_changes(known.get(each.cluster), each))
+        if as_json and changes:
+            print_json(each, flush=False)
+        for change in () if as_json else changes:
+            print_line(f"{time.strftime('%H:%M:%S')}  {each.cluster}  {change}", flush=False)
+    flush()
+
+
+def _changes(before: Checked | None, now: Checked) -> Iterator[str]:
+    """Yield a line for another state, and for each alert that opened, changed or ended."""
+    if before is None or (before.state.words, before.state.reason) != (now.state.words, now.state.reason):
+        yield ": ".join(filter(None, (now.state.words, now.state.reason)))
+    was, is_now = (
+        {(found.alert, found.subject): found for found in each.findings} if each else {} for each in (before, now)
+    )
+    for key, found in is_now.items():
+        if key not in was or (was[key].severity, was[key].cause) != (found.severity, found.cause):
+            yield f"open      {found.in_a_line}"
+    for key, found in was.items():
+        if key not in is_now:
+            yield f"resolved  {found.in_a_line}"
