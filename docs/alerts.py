@@ -110,6 +110,8 @@ def _opens(kind: AlertKind) -> str:
         parts.append(f"Stays {duration(kind.lasts_ms)}{until}")
     if kind.divergence is not None:
         parts.append(f'Counted in `kontrast_divergences_total{{kind="{kind.divergence}"}}`')
+    if kind.several_of:
+        parts.append("Counted in `kontrast_divergences_total` by its subject")
     return ". ".join(part.rstrip(".") for part in parts)
 
 

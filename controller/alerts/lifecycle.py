@@ -220,7 +220,9 @@ def _ending_of(kind: AlertKind) -> str:
 def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:
     """Return the sentence of an occurrence, with its number of topics or partitions if there are several."""
     count = max(1, occurrence.concerned)
-    several = kind.several.format(count=count, names=in_brackets(occurrence.about, count))
+    several = kind.several_of.get(occurrence.subject, kind.several).format(
+        count=count, names=in_brackets(occurrence.about, count)
+    )
     times = f" ({occurrence.count} times)" if occurrence.count > count else ""
     return (several if count > 1 else occurrence.cause) + times
 

@@ -10,7 +10,8 @@ from zlib import crc32
 
 import msgspec
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
+from controller.contract.alert_kinds.divergences import Disagreement
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, CONTROLLER_DISAGREES, AlertKind
 from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
@@ -24,7 +25,7 @@ _BUCKETS: Final = 256
 
 def note(  # noqa: PLR0913 (the parts of an alert)
     state: MutableState,
-    kind: AlertKind,
+    kind: AlertKind | Disagreement,
     cause: str,
     *,
     broker: BrokerId | None = None,
@@ -34,14 +35,18 @@ def note(  # noqa: PLR0913 (the parts of an alert)
 ) -> None:
     """Record an occurrence, of a broker if one is given, and count it if it is a divergence.
 
-    During a complete read divergences are counted, and only kinds about Kontrast itself are recorded.
+    A disagreement is the subject of its alert. During a complete read divergences are counted, and only kinds about
+    Kontrast itself are recorded.
     """
-    if kind.divergence is not None:
+    subject = THE_CLUSTER if broker is None else f"broker {broker}"
+    if isinstance(kind, Disagreement):
+        state.count(state.happened.divergences, kind.value, times)
+        subject, kind = kind.value, CONTROLLER_DISAGREES
+    elif kind.divergence is not None:
         state.count(state.happened.divergences, kind.divergence, times)
     header = state.header
     if header.phase is not FOLLOWING and not kind.of_replica:
         return
-    subject = THE_CLUSTER if broker is None else f"broker {broker}"
     alert_id = id_of(kind, subject)
     first = Occurrence(kind.name, subject, broker, header.time_ms, header.time_ms, 0, cause, (), ())
     before = header.alerts.occurrences.get(alert_id, first)

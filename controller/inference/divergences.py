@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.alert_kinds.divergences import Disagreement
+from controller.contract.alert_kinds.kind import AlertKind
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.mutable_state import MutableState
@@ -17,7 +19,7 @@ def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, wr
     flaw = _flaw(before, written)
     if flaw is not None:
         cause = f"{tp} has a state that no controller writes: {flaw}. Find out who wrote it"
-        occurrences.note(state, kinds.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
+        occurrences.note(state, Disagreement.ILLEGAL_STATE, cause, about=str(tp), evidence=_values(before, written))
     if before is None:
         return
     missed = written.partition_epoch - before.partition_epoch - 1
@@ -34,14 +36,15 @@ def note_flaws(state: MutableState, tp: TopicPartition, partition: Partition, wr
 def note_unexplained(state: MutableState, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Note an unexplained written state, with the predicted state, if any."""
     predicted = partition.value(state.header.controller_epoch) if partition.write_due else None
+    kind: AlertKind | Disagreement
     if predicted is None:
-        kind = kinds.UNEXPLAINED_WRITE
+        kind = Disagreement.UNEXPLAINED_WRITE
         cause = f"{tp} was written, but no rule of the controller explains the write"
     elif predicted.leader != written.leader:
         kind = kinds.DIFFERENT_LEADER
         cause = f"{tp} got {_led_by(written.leader)}, but the controller's rules give {_led_by(predicted.leader)}"
     else:
-        kind = kinds.UNEXPECTED_ISR
+        kind = Disagreement.UNEXPECTED_ISR
         cause = f"{tp} got the ISR {in_order(written.isr)}, but the controller's rules give {in_order(predicted.isr)}"
     evidence = _values(predicted or partition.zk_state, written)
     occurrences.note(state, kind, cause, about=str(tp), evidence=evidence)

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.alert_kinds.divergences import Disagreement
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.inference.led_meanwhile import count_as_online_after
@@ -276,7 +277,7 @@ def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: in
         return  # a deposed controller's write, which a newer controller has replaced or will replace
     sentence = tx.events.open_event(event_id).sentence
     cause = f"the controller never wrote the state of {tp} but finished later events. It was due for {sentence}"
-    occurrences.note(tx.state, kinds.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
+    occurrences.note(tx.state, Disagreement.WRITE_NEVER_CAME, cause, about=str(tp), times=writes)
 
 
 def _leaves_isr(action: AnyAction, value: LeaderAndIsr | None) -> TypeGuard[StateChange]:

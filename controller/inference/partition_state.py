@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
+from controller.contract.alert_kinds.divergences import Disagreement
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import StateZnode
@@ -40,7 +40,7 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     partition = tx.state.partition(tp)
     if partition is None:
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
-        occurrences.note(tx.state, kinds.ORPHAN_STATE, cause, about=str(tp))
+        occurrences.note(tx.state, Disagreement.ORPHAN_STATE, cause, about=str(tp))
         return
     written = state_in(znode, version)
     before = partition.zk_state

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.alert_kinds.divergences import Disagreement
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import TopicZnode
@@ -166,5 +167,5 @@ def adopt_zk_assignment(tx: Transaction, tp: TopicPartition, partition: Partitio
     cause = (
         f"{tp} was reassigned to {in_order(partition.zk_assignment.replicas)}, but Kontrast did not see the beginning"
     )
-    occurrences.note(tx.state, kinds.UNEXPLAINED_WRITE, cause, about=str(tp))
+    occurrences.note(tx.state, Disagreement.UNEXPLAINED_WRITE, cause, about=str(tp))
     partition_reassignment.adopt_shown(tx, tp, replace(partition, zk_state=written), partition.zk_assignment)

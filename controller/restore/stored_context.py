@@ -22,7 +22,7 @@ from controller.view.counting import count_gauges
 from controller.view.invariants import check_chunk, check_queues
 from controller.view.partition_issues import index_issues
 
-STATE_VERSION: Final = 13
+STATE_VERSION: Final = 14
 CHUNK_COUNT: Final = 64  # parts that keep and store topics. A change stores only the part with its topic
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")

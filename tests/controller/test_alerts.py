@@ -155,7 +155,7 @@ def test_what_happens_again_is_counted_in_the_alert_that_is_open():
         history.write(f"/brokers/topics/u{number}/partitions/0/state", b"{}")
         history.state(f"u{number}", 0, 1, 0, [1])
     history.heartbeat()
-    alert = history.open_alerts()["OrphanState"]
+    alert = history.open_alerts()["ControllerDisagrees/orphan_state"]
     assert alert.cause == (
         "12 partitions have a state but are not in their topics' assignments (u2-0, u3-0, …): the topics may be half "
         "deleted, or were edited"
@@ -164,7 +164,7 @@ def test_what_happens_again_is_counted_in_the_alert_that_is_open():
     assert (alert.partitions, len(alert.examples)) == (12, 10)
     history.state("u3", 0, 1, 1, [1])
     history.heartbeat(6_000)
-    assert history.open_alerts()["OrphanState"].cause.endswith("or were edited (13 times)")
+    assert history.open_alerts()["ControllerDisagrees/orphan_state"].cause.endswith("or were edited (13 times)")
 
 
 def test_every_kind_is_open_for_a_while_or_as_long_as_it_is_so():
@@ -665,7 +665,7 @@ def test_a_state_that_no_controller_writes_is_alerted():
     history.state("t", 0, 1, 5, [2, 3])
     history.state("t", 0, 2, 3, [2, 3])
     history.heartbeat(6_000)
-    assert history.open_alerts()["IllegalState"].cause.endswith(
+    assert history.open_alerts()["ControllerDisagrees/illegal_state"].cause.endswith(
         "its leader epoch went back from 5 to 3. Find out who wrote it (2 times)"
     )
 

@@ -133,7 +133,7 @@ def test_a_removal_that_does_not_come_leaves_the_replica_offline_and_in_the_isr(
     final = {(row.topic, row.to_state) for row in moves if row.status is Status.FINAL and row.broker == 3}
     assert final == {("t", "OfflineReplica"), ("u", "OfflineReplica")}
     assert (newest(history).state, newest(history).isr, newest(history).problem) == ("OnlinePartition", (2, 3), None)
-    assert "WriteNeverCame" in history.open_alerts()
+    assert "ControllerDisagrees/write_never_came" in history.open_alerts()
 
 
 def test_a_storm_of_events_is_given_up_at_a_heartbeat_as_one_event_is():
@@ -144,7 +144,7 @@ def test_a_storm_of_events_is_given_up_at_a_heartbeat_as_one_event_is():
     assert len(history.context.header.events) == 699
     history.heartbeat(4_000)
     assert history.context.header.events == {}
-    assert "WriteNeverCame" in history.open_alerts()
+    assert "ControllerDisagrees/write_never_came" in history.open_alerts()
 
 
 def test_no_broker_is_asked_to_follow_a_leader_that_was_not_elected(history):

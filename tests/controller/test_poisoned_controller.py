@@ -225,7 +225,7 @@ def test_nobody_is_paged_again_for_what_a_poisoned_controller_does_not_do():
     for _ in range(10):
         history.heartbeat(4_000)
     assert POISONED in history.open_alerts()
-    assert not {key for key in history.open_alerts() if key.startswith(("ControllerOverdue", "WriteNeverCame"))}
+    assert not {key for key in history.open_alerts() if key.startswith(("ControllerOverdue", "ControllerDisagrees"))}
 
 
 def test_it_is_not_concluded_before_the_removals_are_late():

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import decode_row
 from controller.restore.stored_context import STATE_VERSION
 from deploy.dist import PACKAGES
@@ -19,11 +20,12 @@ from tests.archives import extract
 from tests.lanes import in_gate
 from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
-from tests.streaming.earlier_state import TOPICS
+from tests.streaming.earlier_state import earlier_life
 
 _ROOT = Path(__file__).parents[2]
 _EARLIER = sorted((Path(__file__).parent / "earlier").glob("*.tar.xz"))
 _DEADLINE_SECONDS = 240
+STANDING = ("metadata", "alerts")  # outputs whose newest rows tell the state of the cluster
 
 
 def _newer(directory: Path) -> Path:
@@ -85,21 +87,29 @@ def _unpack(archive: Path, streams: Streams) -> dict[str, int | str]:
     return json.loads((streams.checkpoint / "kontrast.json").read_text())
 
 
+def _open_alerts(streams: Streams) -> set[str]:
+    rows = map(decode_row, newest_rows(streams.read_all()["alerts"]).values())
+    return {row.id for row in rows if isinstance(row, AlertRow) and not row.ends_subject}
+
+
 @pytest.mark.parametrize("versions_older", in_gate(0, of=(0, 1)))
 @pytest.mark.parametrize("archive", _EARLIER, ids=lambda archive: archive.name.partition(".")[0])
 def test_the_state_of_an_earlier_commit_goes_on_or_begins_again(archive, versions_older, streams, work_off, caplog):
     settings = _unpack(archive, streams)
+    assert len(_open_alerts(streams)) >= 3
     settings[STATE_FORMAT] -= versions_older
     (streams.checkpoint / "kontrast.json").write_text(json.dumps(settings))
-    life = life_of("east", topics=TOPICS)
-    streams.append(life.lines[len(life.lines) // 2 :])
+    life, before = earlier_life()
+    streams.append(life.lines[before:])
     with caplog.at_level(logging.INFO, "kontrast"):
         work_off(streams.config())
     begins_again = settings[STATE_FORMAT] < STATE_VERSION
     assert sum(BEGINS_AGAIN in record.getMessage() for record in caplog.records) == begins_again
     written, expected = streams.read_all(), life.rows()
     if begins_again:
-        written, expected = ({"metadata": [*newest_rows(rows["metadata"]).values()]} for rows in (written, expected))
+        written, expected = (
+            {output: [*newest_rows(rows[output]).values()] for output in STANDING} for rows in (written, expected)
+        )
     assert {output: list(map(decode_row, rows)) for output, rows in written.items()} == {
         output: list(map(decode_row, rows)) for output, rows in expected.items()
     }

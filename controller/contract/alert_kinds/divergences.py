@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import Enum
 from typing import Final
 
 from controller.contract.alert_kinds.kind import MINUTE_MS, AlertKind
@@ -19,49 +20,33 @@ DIFFERENT_LEADER: Final = AlertKind(
     lasts_ms=10 * MINUTE_MS,
     divergence="different_leader",
 )
-UNEXPECTED_ISR: Final = AlertKind(
-    name="UnexpectedIsr",
+
+
+class Disagreement(Enum):
+    """Kind of a disagreement, under which `kontrast_divergences_total` counts it. It is the subject of its alert."""
+
+    UNEXPECTED_ISR = "unexpected_isr"  # the predicted leader, but another ISR
+    UNEXPLAINED_WRITE = "unexplained_write"  # no rule of the controller explains the write
+    WRITE_NEVER_CAME = "write_never_came"  # the controller left out a predicted write, but finished later events
+    ORPHAN_STATE = "orphan_state"  # a state of a partition that its topic's assignment lacks
+    ILLEGAL_STATE = "illegal_state"  # a state that no controller writes
+
+
+CONTROLLER_DISAGREES: Final = AlertKind(
+    name="ControllerDisagrees",
     severity=Severity.INFO,
-    meaning="A partition got the predicted leader, but another ISR than the controller's rules give it.",
-    advice=Advice("Compare the two values in the evidence."),
-    several="{count} partitions got another ISR than the controller's rules give{names}",
+    meaning="Partition states differ from the controller's rules, which rarely harms clients. The subject is the kind.",
+    advice=Advice("Compare the values in the evidence with the controller's log. The runbook explains each kind."),
+    several_of={
+        Disagreement.UNEXPECTED_ISR.value: "{count} partitions got another ISR than the controller's rules give{names}",
+        Disagreement.UNEXPLAINED_WRITE.value: "{count} partitions were written{names}, but no rule of the controller "
+        "explains the writes",
+        Disagreement.WRITE_NEVER_CAME.value: "the controller never wrote the states of {count} partitions{names} but "
+        "finished later events",
+        Disagreement.ORPHAN_STATE.value: "{count} partitions have a state but are not in their topics' "
+        "assignments{names}: the topics may be half deleted, or were edited",
+        Disagreement.ILLEGAL_STATE.value: "{count} partitions have a state that no controller writes{names}. Find out "
+        "who wrote it",
+    },
     lasts_ms=10 * MINUTE_MS,
-    divergence="unexpected_isr",
-)
-UNEXPLAINED_WRITE: Final = AlertKind(
-    name="UnexplainedWrite",
-    severity=Severity.INFO,
-    meaning="A partition's state was written, but no rule of the controller explains the write.",
-    advice=Advice("Compare the two values in the evidence. The state may have been edited."),
-    several="{count} partitions were written{names}, but no rule of the controller explains the writes",
-    lasts_ms=10 * MINUTE_MS,
-    divergence="unexplained_write",
-)
-ILLEGAL_STATE: Final = AlertKind(
-    name="IllegalState",
-    severity=Severity.WARN,
-    meaning="A partition has a state in ZooKeeper that no controller writes.",
-    advice=Advice("Find out who wrote the state. The next controller would load it unchanged."),
-    several="{count} partitions have a state that no controller writes{names}. Find out who wrote it",
-    lasts_ms=10 * MINUTE_MS,
-    divergence="illegal_state",
-)
-ORPHAN_STATE: Final = AlertKind(
-    name="OrphanState",
-    severity=Severity.INFO,
-    meaning="A partition has a state but is not in its topic's assignment.",
-    advice=Advice("Look at the topic's znode. The topic may have been edited, or be half deleted."),
-    several="{count} partitions have a state but are not in their topics' assignments{names}: the topics may be half "
-    "deleted, or were edited",
-    lasts_ms=10 * MINUTE_MS,
-    divergence="orphan_state",
-)
-WRITE_NEVER_CAME: Final = AlertKind(
-    name="WriteNeverCame",
-    severity=Severity.INFO,
-    meaning="The controller never made a predicted write, but finished later events.",
-    advice=Advice("Compare with the controller's log. Kontrast may have predicted the write without a reason."),
-    several="the controller never wrote the states of {count} partitions{names} but finished later events",
-    lasts_ms=10 * MINUTE_MS,
-    divergence="write_never_came",
 )

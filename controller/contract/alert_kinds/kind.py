@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -33,6 +34,7 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     lasts_ms: int = 0
     ends_early: str = ""  # what ends an occurrence before `lasts_ms`, as a clause
     several: str = ""  # the sentence for more than one occurrence, with the {count} and {names} of its subjects
+    several_of: Mapping[str, str] = {}  # in place of `several`, by the subject, which is a kind of disagreement
     divergence: str | None = None  # the count of divergences to which each alert adds
     of_replica: bool = False  # about Kontrast itself or ZooKeeper, and so known even if the cluster is out of sight
 

@@ -46,12 +46,8 @@ from controller.contract.alert_kinds.controller import (
     STALE_CONTROLLER as STALE_CONTROLLER,
 )
 from controller.contract.alert_kinds.divergences import (
+    CONTROLLER_DISAGREES as CONTROLLER_DISAGREES,
     DIFFERENT_LEADER as DIFFERENT_LEADER,
-    ILLEGAL_STATE as ILLEGAL_STATE,
-    ORPHAN_STATE as ORPHAN_STATE,
-    UNEXPECTED_ISR as UNEXPECTED_ISR,
-    UNEXPLAINED_WRITE as UNEXPLAINED_WRITE,
-    WRITE_NEVER_CAME as WRITE_NEVER_CAME,
 )
 
 # Importers use every kind as `kinds.NAME`, whichever file defines it.
