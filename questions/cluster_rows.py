@@ -26,8 +26,9 @@ from controller.contract.metadata_rows import (
 from controller.contract.newest_rows import NewestRows
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
+from controller.restore import CHUNK_COUNT
 from controller.restore.context_of_rows import context_of_rows
-from controller.restore.stored_context import CHUNK_COUNT, new_context
+from controller.restore.stored_context import new_context
 from controller.rules.topic_ranks import TopicRanks
 from controller.view.types import Context
 from questions.doubts import STALE, check_of, hidden_by, silence

@@ -17,7 +17,7 @@ from urllib.request import url2pathname
 from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
-from controller.restore.stored_context import CHUNK_COUNT
+from controller.restore import CHUNK_COUNT
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
 from controller.rules.topic_ranks import TopicRanks

@@ -14,13 +14,11 @@ from cli.printing import standard_error, standard_output
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings, read_settings
 from cli.sources.source import Source
-from questions.clients.groups import Clients
-from questions.clients.known_groups import NO_GROUPS, KnownGroups
-from questions.doubts import doubts
 from questions.question import EVERYTHING_NOW, NotFoundError, Question, Scope
 from wording.sentences import did_you_mean
 
 if TYPE_CHECKING:
+    from questions.clients.known_groups import KnownGroups
     from questions.picture import Picture
 
 # Time to close ZooKeeper or Kafka cleanly, which waits for one request at most. During reads of 30,000 partitions it
@@ -87,6 +85,8 @@ def ask_question(
 
 def warn_of_doubts(picture: Picture) -> None:
     """Print a sentence for each reason to doubt the picture."""
+    from questions.doubts import doubts  # the core is not for --help, here and below
+
     for doubt in doubts(picture):
         standard_error.warn(doubt)
 
@@ -114,11 +114,15 @@ def _with_clients(picture: Picture, flags: Mapping[str, Any]) -> Picture:
 
     Without their directory the groups are unknown, which is no error, because a question can do without them.
     """
+    from questions.clients.groups import Clients
+
     settings = read_settings(flags["config_file"], os.environ)
     return replace(picture, clients=Clients(_known(settings, picture.header.cluster), settings.teams))
 
 
 def _known(settings: Settings, cluster: str) -> KnownGroups:
+    from questions.clients.known_groups import NO_GROUPS
+
     layer = settings.sections[_PROBE]
     if "groups" not in layer or not layer["groups"].value:
         return NO_GROUPS

@@ -15,6 +15,7 @@ from controller.contract.decoding import MsgpackDecoder, UndecodableError
 from controller.contract.ids import BrokerId
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.topics import Topic, Topics
+from controller.restore import CHUNK_COUNT
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
 from controller.rules.topic_ranks import TopicRanks
@@ -23,7 +24,6 @@ from controller.view.invariants import check_chunk, check_queues
 from controller.view.partition_issues import index_issues
 
 STATE_VERSION: Final = 14
-CHUNK_COUNT: Final = 64  # parts that keep and store topics. A change stores only the part with its topic
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()

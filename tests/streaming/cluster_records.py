@@ -13,7 +13,8 @@ from controller.contract.ids import Zxid
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, encode_row
 from controller.contract.records import Record, RecordKind, encode_record
-from controller.restore.stored_context import CHUNK_COUNT, new_context
+from controller.restore import CHUNK_COUNT
+from controller.restore.stored_context import new_context
 from controller.step import step
 from streaming.config import StreamConfig
 from transport.address import JournalAddress
