@@ -40,7 +40,6 @@ from questions.overview.recent import (
     strip_of,
 )
 from questions.picture import Picture, Present, oldest
-from questions.rows_of_picture import memory_of
 from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, rank, state_of
 from wording.facts import Departure
 from wording.times import age
@@ -285,16 +284,6 @@ def _hitting(  # noqa: PLR0913 (one call)
         keys = [(group.topic, group.problem, group.says) for group, trouble in troubled if id(trouble) in hit]
         rows = (row for key in keys for row in by_key.get(key, ()))
         yield msgspec.structs.replace(card, impact=clients.hit_by(troubled_in(rows, sizes)))
-
-
-def overview_of(picture: Picture, config: Presentation) -> Overview:
-    """Return the cluster of the picture on one screen with its map. It has no strip, because a picture has no past."""
-    memory = memory_of(picture)
-    (found,) = memory.clusters()
-    overviews = Overviews(memory, config, config.teams.ranks, lambda _: "")
-    made = overviews.overview(found, picture.present, clients=picture.clients)
-    mapped = overviews.mapped(made, found, ShownMoment(None, picture.now_ms, clients=picture.clients))
-    return msgspec.structs.replace(mapped, strip=None)
 
 
 def worst_first(overviews: Iterable[Overview]) -> tuple[Overview, ...]:
