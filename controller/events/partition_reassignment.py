@@ -89,11 +89,10 @@ def judge_unseen(tx: Transaction) -> None:
     """
     by_topic_znode = tx.header.profile.reassigns_in_topic_znode
     asked = {TopicPartition(entry.topic, entry.partition) for entry in tx.header.triggers.reassign or ()}
-    for tp in reassigning(tx.state):
+    for tp in [tp for tp in reassigning(tx.state) if not by_topic_znode and tp not in asked]:
         partition = tx.state.topics[tp.topic].partitions[tp.partition]
-        if not by_topic_znode and tp not in asked:
-            shown = partition.zk_assignment or partition.assignment
-            adopt_shown(tx, tp, partition, ReplicaAssignment(shown.replicas))
+        shown = partition.zk_assignment or partition.assignment
+        adopt_shown(tx, tp, partition, ReplicaAssignment(shown.replicas))
     _complete_in_sync(tx, reassigning(tx.state))
 
 

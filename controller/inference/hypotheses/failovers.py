@@ -140,9 +140,9 @@ def _topics(state: MutableState, only: TopicPartition | None) -> list[tuple[str,
 
 def _fail_over(tx: Transaction, cause: str, only: TopicPartition | None = None) -> Event:
     if only is None:  # a failover takes up the reassignments that the read found
-        for event in tx.events.open_events():
-            if event.kind is EventKind.ZK_PARTITION_REASSIGNMENT and not event.begun:
-                tx.requests.undo(event.id)
+        asked = [event for event in tx.events.open_events() if event.kind is EventKind.ZK_PARTITION_REASSIGNMENT]
+        for event in [event for event in asked if not event.begun]:
+            tx.requests.undo(event.id)
     failover = tx.events.begin(EventKind.CONTROLLER_FAILOVER, cause)
     start_machines(tx, _topics(tx.state, only))
     if only is None:
