@@ -74,12 +74,11 @@ def extremes(kind: inspect.Type) -> list[Any]:  # noqa: C901 (a case for each ty
         case inspect.VarTupleType() | inspect.ListType():
             items = extremes(kind.item_type)
             return [[], *([item] for item in items), [items[0]] * MANY, [items[0], items[0]]]
-        case inspect.TupleType():
-            first = [extremes(each)[0] for each in kind.item_types]
+        case inspect.TupleType() | inspect.NamedTupleType():
+            types = kind.item_types if isinstance(kind, inspect.TupleType) else [field.type for field in kind.fields]
+            first = [extremes(each)[0] for each in types]
             changed = (
-                [*first[:at], value, *first[at + 1 :]]
-                for at, each in enumerate(kind.item_types)
-                for value in extremes(each)
+                [*first[:at], value, *first[at + 1 :]] for at, each in enumerate(types) for value in extremes(each)
             )
             return [first, [], *changed]
         case inspect.DictType():

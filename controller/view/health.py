@@ -40,9 +40,9 @@ def is_without_trace(header: Header, broker: BrokerId) -> bool:
         return False
     counts = header.tally.gauges
     hosted = counts.replicas_on.get(broker, 0)
-    is_told = any(
-        alert.kind == BROKER_UNKNOWN.name and broker in alert.brokers for alert in header.alerts.open.values()
-    )
+    is_told = False
+    for alert in header.alerts.open.values():  # a page asks this several times, and a generator costs as many calls
+        is_told = is_told or (alert.kind == BROKER_UNKNOWN.name and broker in alert.brokers)
     return hosted > 0 and (is_told or hosted == counts.unproven_on.get(broker, 0))
 
 
@@ -68,9 +68,10 @@ def whereabouts(brokers: Iterable[BrokerId], header: Header) -> tuple[str, ...]:
 def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> str:
     """Return whether a broker is live or how it left. Without the past, an absent broker is called not registered."""
     knows_past = knows_past and header.knows_past
-    if is_without_session(broker, header):
+    registered = header.brokers.get(broker)
+    if registered is not None and not registered.session and not registered.inferred:
         return f"broker {broker} is registered by a znode of no session, so no process is this broker"
-    if broker in header.brokers:
+    if registered is not None:
         leaving = ", and shutting down" if broker in header.shutdowns.under_way else ""
         return f"broker {broker} is live{leaving}"
     if is_without_trace(header, broker):
@@ -245,7 +246,8 @@ def reason_for(
     if problem is Problem.STATE_UNREADABLE:
         return "its state cannot be read. Brokers that led it go on, and the next controller fails at it"
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
-        return f"no replica was live at its creation: {where(partition.replicas)}"
+        replicas = [_whereabout(broker, partition, header) for broker in partition.replicas]
+        return f"no replica was live at its creation: {joined(replicas, most=1)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
         return _no_live_in_sync(partition, value, where, unclean=header.allows_unclean_election_of(topic))
     gone = "it has no leader" if value.leader == NO_LEADER else f"leader {where((value.leader,))}"

@@ -66,7 +66,7 @@ class _PartitionFacts:
         self._picture, self._header, self._tp = picture, picture.header, tp
         self._topic, self._partition, self._value = topic, partition, partition.zk_state
         self._is_one_look = picture.origin is Origin.LOOK
-        self._predicted = partition.value(picture.header.controller_epoch)
+        self._predicted = partition.value(self._header.controller_epoch)
         self._copies = replicas_in_words(self._value.isr if self._value else (), partition.replicas)
 
     def headline(self) -> str:
@@ -78,7 +78,8 @@ class _PartitionFacts:
             usable = "" if problem in UNUSABLE else "usable, but "
             return f"{usable}{reason_for(problem, self._partition, self._topic, self._header, self._predicted)}"
         assert self._value is not None, "a partition without a state has a problem"
-        if is_without_session(self._value.leader, self._header):
+        registered = self._header.brokers.get(self._value.leader)
+        if registered is not None and not registered.session and is_without_session(self._value.leader, self._header):
             leader = f"its leader, broker {self._value.leader}, has no session"
             return f"no process leads it, because {leader}; {self._copies}"
         return f"led by broker {self._value.leader}, {self._copies}"
@@ -295,8 +296,8 @@ class _PartitionFacts:
     def _next_leader(self, value: LeaderAndIsr) -> Statement:
         online = [at for at in self._header.brokers if at != value.leader and at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=False)
-        others = [at for at in self._partition.replicas if at != value.leader]
-        if elected is None and (uncleanly := self._elected_uncleanly(value, others)) is not None:
+        uncleanly = self._elected_uncleanly(value, online) if elected is None else None
+        if elected is None and uncleanly is not None:
             lost = f"the records that only broker {value.leader} has are lost for good"
             forbid = "Set unclean.leader.election.enable=false before it stops"
             says = f"broker {uncleanly} at once, by an unclean election, and {lost}. {forbid}"

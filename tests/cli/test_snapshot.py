@@ -135,7 +135,8 @@ def test_to_a_person_it_tells_the_counts_and_what_is_not_well(watched, cluster):
         "broker 3: not registered, hosts 1 partition",
         "broker 9: not registered, hosts 1 partition",
         "2 topics, 5 partitions: 1 NewPartition, 2 OfflinePartition, 2 OnlinePartition",
-        "t-1: offline: no replica was live at its creation: broker 3 is not registered",
+        "t-1: offline: no replica was live at its creation: broker 3 has never registered here as far as ZooKeeper "
+        "shows",
         "t-2: offline: no in-sync broker is assigned: broker 9 is in sync, but brokers 1 and 2 are assigned. "
         "No return and no failover elects one",
     ]

@@ -168,6 +168,7 @@ def test_an_alert_has_alertmanagers_labels_and_stays_during_a_complete_read(benc
         "broker": "3",
         "other_broker": "",
         "news": "",
+        "rank": "007",
     }
     bench.memory.forget("alerts", "north")
     bench.apply(rows.gauges(ready=False))

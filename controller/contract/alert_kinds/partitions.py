@@ -57,7 +57,7 @@ CREATION_DUE: Final = AlertKind(
     meaning="The controller has not written the first state of assigned partitions.",
     advice=Advice(
         remedies=(
-            remedies.WRITE_STATES.given("brokers have the partitions on their disks"),
+            remedies.WRITE_STATES.given("the partitions are on brokers' disks"),
             controllership.MOVE_CONTROLLER.given("no broker has them"),
         )
     ),

@@ -78,8 +78,8 @@ WRITE_STATES: Final = Remedy(
     name="write-states",
     ways=(
         Way(
-            "Write each lost state back, with a leader that is live and has the partition, an isr of it alone, and a "
-            "leader_epoch above the last one in the brokers' leader-epoch-checkpoint. Then delete /controller."
+            "Write each lost state back. Its leader must be live and have the partition, alone in the isr. Its "
+            "leader_epoch must be above the last one in the brokers' leader-epoch-checkpoint. Then delete /controller."
         ),
     ),
     changes="The next controller takes the leader over, and brokers accept it, because its epoch is above theirs.",

@@ -29,7 +29,7 @@ def created_without_broker(tx: Transaction, write: ObservedWrite) -> Iterator[Hy
     the broker leads no partition and is in no ISR, no other write shows its request.
     """
     event, missing = missing_brokers(tx, write)
-    if event is not None and not event.begun:
+    if event is not None and not event.first_write_ms:
         yield lambda trial: _create_without(trial, trial.events.open_event(event.id), missing)
 
 
