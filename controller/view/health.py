@@ -183,7 +183,7 @@ def electable(partition: Partition, value: LeaderAndIsr) -> tuple[BrokerId, ...]
 
     The controller takes the first live in-sync replica of the assignment (`Election.leaderForOffline`, 3.9).
     """
-    return tuple(member for member in value.isr if member in partition.replicas)
+    return tuple([member for member in value.isr if member in partition.replicas])
 
 
 def successor(partition: Partition, topic: Topic, header: Header, predicted: LeaderAndIsr | None) -> BrokerId | None:
@@ -221,7 +221,7 @@ def back_in_sync_for_acks_all(partition: Partition) -> tuple[BrokerId, ...]:
     value = partition.zk_state
     if value is None or not partition.in_sync_lacking:
         return ()
-    return tuple(replica for replica in partition.replicas if replica not in value.isr)
+    return tuple([replica for replica in partition.replicas if replica not in value.isr])
 
 
 def reason_for(
