@@ -112,6 +112,7 @@ class Mirror:
 def mirrored(cluster: Cluster, hosts: str) -> Mirror:
     """Return the mirror of a modelled cluster, with all that it has so far."""
     mirror = Mirror(hosts)
+    mirror.client().create("/cluster/id", b'{"version":"1","id":"modelled"}', makepath=True)  # or no broker could start
     for path, znode in sorted(cluster.zookeeper.znodes.items(), key=lambda item: item[1].czxid):
         mirror.make(Change(path, znode, znode.czxid, znode.owner, 0))
 
