@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from controller.contract.forwarder_status import REPLAYED, decode_status
+from controller.contract.forwarder_status import FROM_FILES, decode_status
 from controller.contract.ids import TopicPartition
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import Row
@@ -229,8 +229,8 @@ def _snapshot_begin(tx: Transaction, record: Record) -> None:
     header, status = tx.header, decode_status(record.content)
     header.clocks.wall_clock_of = status.clock_of
     flawed_znodes.note_besides(header, status.flaws)
-    if status.session == REPLAYED:
-        _session(tx, record)  # before the first row, so that no past row passes for a present one
+    if status.session == FROM_FILES:
+        _session(tx, record)  # the first row has it, although the read has no heartbeat yet
     complete_read.begin(tx)
 
 

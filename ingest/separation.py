@@ -7,7 +7,7 @@ are read and compared before any write.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -113,10 +113,7 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
     with _watching(config, stop) as session:
         if session is None:
             return
-        watched = _Watched(session, ())
-        shown = evidence_of_one(
-            kafka, _cluster_id(watched), lambda broker: registered_addresses(watched.read(f"/brokers/ids/{broker}"))
-        )
+        shown = _evidence_of_one(kafka, _Watched(session, ()))
         if shown:
             raise WatchedClusterError(
                 f"to {config.to} is the watched cluster itself ({shown}). Kontrast never writes to it, and a "
@@ -124,18 +121,21 @@ def refuse_watched_cluster(config: IngestConfig, kafka: KafkaIdentity, stop: thr
             )
 
 
-def evidence_of_one(
-    kafka: KafkaIdentity, cluster_id: str | None, addresses_of: Callable[[BrokerId], Collection[str]]
-) -> str:
-    """Return the evidence that Kafka is the cluster with this id and these brokers, or an empty text."""
+def _evidence_of_one(kafka: KafkaIdentity, watched: _Watched) -> str:
+    """Return the evidence that Kafka is the watched cluster, or an empty text."""
+    cluster_id = _cluster_id(watched)
     if cluster_id is not None and kafka.cluster_id is not None:
         return f"cluster id {cluster_id}" if cluster_id == kafka.cluster_id else ""
     # Before 0.10.1 a cluster has no id.
-    shared = [address for broker, address in kafka.addresses.items() if address in addresses_of(broker)]
+    shared = [
+        address
+        for broker, address in kafka.addresses.items()
+        if address in _registered_addresses(watched.read(f"/brokers/ids/{broker}"))
+    ]
     return f"broker at {', '.join(shared)}" if shared else ""
 
 
-def registered_addresses(raw: bytes | None) -> set[str]:
+def _registered_addresses(raw: bytes | None) -> set[str]:
     """Return HOST:PORT of each listener in a broker's znode. An unreadable znode has no listeners."""
     try:
         return {address.partition("://")[2] for address in decode(raw, BrokerZnode).addresses()}

@@ -161,7 +161,7 @@ class Follower:
             if row.forgotten:
                 self._reading.forget(row.cluster)
             return
-        if self._memory.apply(row, self._named) and chunk.live and self._memory.is_live(row.cluster):
+        if self._memory.apply(row, self._named) and chunk.live:
             now = time.time()
             observed_ms = row.time_ms + self._memory.clock_behind_ms(row.cluster)
             self._reading.lag(row.cluster, now - observed_ms / 1000, zxid=row.zxid, at_seconds=now)

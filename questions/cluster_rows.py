@@ -79,11 +79,6 @@ class ClusterSnapshot:
     clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
 
     @property
-    def is_replayed(self) -> bool:
-        """Return whether the snapshot shows a past that `kontrast replay` published."""
-        return self.gauges is not None and self.gauges.is_replayed
-
-    @property
     def metadata(self) -> list[MetadataRow]:
         """Return the rows of metadata, of topics only the requested ones."""
         rows: list[MetadataRow | None] = [*self.brokers, self.controller, self.migration]
@@ -132,7 +127,6 @@ class ClusterSnapshot:
             story=None,
             as_of_ms=self.gauges.time_ms + self.clock_behind_ms,
             present=present,
-            is_replayed=self.is_replayed,
         )
 
     def stale_alert(self, heard_ms: int, since_ms: int, silent: str) -> AlertRow:
@@ -160,13 +154,13 @@ class ClusterSnapshot:
         )
 
     def is_seen(self, present: Present) -> bool:
-        """Return whether Kontrast sees the cluster now. A replayed past is complete, and never ends."""
+        """Return whether Kontrast sees the cluster now."""
         return self.ready and not self.is_silent(present) and hidden_by(self.open_alerts) is None
 
     def is_silent(self, present: Present) -> bool:
         """Return whether no heartbeat arrives any more."""
         heard_ms = self.heartbeat_ms
-        return heard_ms is not None and silence(heard_ms, present, is_replayed=self.is_replayed) is not None
+        return heard_ms is not None and silence(heard_ms, present) is not None
 
 
 @lru_cache(1 << 7)

@@ -55,9 +55,9 @@ def check_of(silent: str) -> str:
     return f"check whether {runs}, and read the log"
 
 
-def silence(heard_ms: int, present: Present | None, *, is_replayed: bool = False) -> Blindness | None:
-    """Return the blindness if the newest heartbeat is older than the setting allows. A replayed past has none."""
-    if present is None or is_replayed or not present.is_stale(heard_ms):
+def silence(heard_ms: int, present: Present | None) -> Blindness | None:
+    """Return the blindness if the newest heartbeat is older than the setting allows."""
+    if present is None or not present.is_stale(heard_ms):
         return None
     silent = f"`{present.silent}` is silent" if present.silent else "`kontrast watch` or `kontrast stream` has stopped"
     return Blindness(silent, heard_ms, _capital(check_of(present.silent)))
@@ -74,7 +74,7 @@ def hidden_by(alerts: Iterable[AlertRow]) -> Blindness | None:
 def blindness(picture: Picture) -> Blindness | None:
     """Return why the state of the cluster is not known, or None. The reason overrides all facts of the picture."""
     return (
-        silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
+        silence(picture.as_of_ms, picture.present)
         or hidden_by(picture.alerts)
         or (Blindness(rows_lost(picture.lacking), None, f"Run {_REBUILD}") if picture.lacking else None)
         or _without_complete_read(picture)
@@ -89,8 +89,6 @@ def doubts(picture: Picture) -> tuple[str, ...]:
 def doubts_beside(picture: Picture, blind: Blindness | None) -> tuple[str, ...]:
     """Return each reason to doubt the picture, for a caller that already has its blindness."""
     present, found = picture.present, []
-    if present is not None and picture.is_replayed:
-        found.append("this shows a past that `kontrast replay` published, not the present")
     if blind is not None:
         old = present is not None and present.is_stale(picture.as_of_ms)
         heard = "" if not old or present is None else f", last known {duration(present.now_ms - picture.as_of_ms)} ago"

@@ -7,7 +7,6 @@ from types import MappingProxyType
 
 from controller.contract.alert_kinds.kinds import SECTIONS
 from controller.contract.alert_row import AlertRow
-from controller.contract.forwarder_status import REPLAYED
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.restore.one_read import context_of_read
@@ -112,6 +111,5 @@ class Gathering:
             records=self._records,
             written_ms=written_ms,
             as_of_ms=self._as_of_ms,
-            is_replayed=self.context.header.feed.session == REPLAYED,
             forbidden=forbidden,
         )

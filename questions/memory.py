@@ -210,13 +210,6 @@ class Memory:
                     return f"cluster {name} is in the outputs {both}. Forget it where no watcher forwards it any more"
         return None
 
-    def is_live(self, cluster: str) -> bool:
-        """Return whether the cluster has heartbeats and is not a replayed past."""
-        with self._lock:
-            known = self._rows_of(cluster)
-            gauges = None if known is None else known.gauges()
-            return gauges is not None and not gauges.is_replayed
-
     def clock_behind_ms(self, cluster: str) -> int:
         """Return the lag of the forwarder's clock behind the job's, or 0 if they agree or it is unknown."""
         with self._lock:

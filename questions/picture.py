@@ -71,7 +71,6 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     written_ms: Mapping[str, int] = {}
     as_of_ms: int = 0  # when the cluster was last heard of, by the forwarder's wall clock
     present: Present | None = None  # unset for a moment of the past
-    is_replayed: bool = False  # the picture is a past that `kontrast replay` published
     lacking: tuple[str, ...] = ()  # outputs that lost rows of the cluster, which the job has not written again
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
     clients: Clients = NO_CLIENTS  # as brokers last described them

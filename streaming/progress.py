@@ -228,7 +228,7 @@ class JobProgress(StreamingQueryListener):
         written = self._written.get(progress.batchId, now)
         if _took_all(progress, sum(of_cluster.records + of_cluster.refused for of_cluster in applied), self._config):
             planned_ms = round(datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp() * 1000)
-            for of_cluster in [each for each in reported if not each.replayed]:
+            for of_cluster in reported:
                 self._clocks.compare(of_cluster.cluster, planned_ms, of_cluster.last, now)
         self._batches += 1
         self._records += sum(of_cluster.records for of_cluster in applied)
@@ -290,7 +290,7 @@ class JobProgress(StreamingQueryListener):
         return ClusterProgress(
             records=applied.records,
             observed_ms=applied.first.wall_ms,
-            lag_ms=0 if applied.replayed else self._clocks.lag_ms(applied.cluster, applied.first, written),
+            lag_ms=self._clocks.lag_ms(applied.cluster, applied.first, written),
             clock_behind_ms=self._clocks.behind_ms(applied.cluster),
         )
 

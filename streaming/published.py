@@ -13,7 +13,6 @@ import pyarrow as pa
 from pyspark.sql import Row
 from pyspark.sql.types import BinaryType, IntegerType, StringType, StructField, StructType
 
-from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
@@ -58,7 +57,6 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
     lacks_records: bool  # output is paused until a complete read arrives
     picture: str = ""  # a sentence about the cluster, once its state comes from a complete read
     failures: int = 0  # how often in a row its records could not be applied
-    replayed: bool = False  # the records are of the past, so their age does not describe the job
     forgotten: bool = False  # the cluster is forgotten until it is watched again
 
 
@@ -128,7 +126,6 @@ class Published:
             lacks_records=after is not None and after.header.phase is BOOTSTRAPPING and not forgotten,
             picture=_picture(after.header) if after is not None and after.header.phase is FOLLOWING else "",
             failures=0 if after is None else after.header.feed.quarantines.times,
-            replayed=after is not None and after.header.feed.session == REPLAYED,
             forgotten=forgotten,
         )
         self._applied = Row(output=APPLIED, keys=b"", values=msgspec.json.encode(did), count=0)

@@ -29,7 +29,7 @@ _PROBE_STATES: Final = {
 
 
 def probe_state(health: Checked) -> ProbeState:
-    """Return the state for a monitoring system, which asks for the present. A replayed past is not known."""
+    """Return the state for a monitoring system, which asks for the present."""
     state = _PROBE_STATES[health.state.state]
     return ProbeState.UNKNOWN if state is ProbeState.OK and health.doubts else state
 

@@ -23,17 +23,24 @@ from cli.settings.config import (
 )
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.addresses import read_address
 from cli.sources.moments import MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.moments import TIMES
 from streaming.config import StreamConfig
+from transport.address import Address, AddressError, parse_address
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB: Final = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
 _GROUP: Final = "Where the cluster comes from"
 _CONNECT_TIMEOUT: Final = "connect_timeout_seconds"
+
+
+def _read_address(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | None:
+    try:
+        return None if text is None else parse_address(text)
+    except AddressError as error:
+        raise click.BadParameter(f"{error}.") from error
 
 
 _OPTIONS: Final = (
@@ -61,7 +68,7 @@ _OPTIONS: Final = (
     click.option(
         "--from",
         "stream",
-        callback=read_address,
+        callback=_read_address,
         metavar="ADDRESS",
         help="Read Kontrast's data instead, the changes of `kontrast watch` or the outputs of `kontrast "
         "stream`, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",

@@ -78,7 +78,7 @@ class Ensemble(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((server for server in self.servers if server.mode in LEADING), None)
 
 
-REPLAYED: Final = "replay"  # the session of records that were made from ZooKeeper's files, and so are of the past
+FROM_FILES: Final = "replay"  # the session of records that were made from ZooKeeper's files
 
 
 class MaintenanceWindow(msgspec.Struct, frozen=True):

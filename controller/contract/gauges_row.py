@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar, Final
 
 import msgspec
 
-from controller.contract.forwarder_status import REPLAYED, Ensemble
+from controller.contract.forwarder_status import Ensemble
 from controller.contract.ids import NO_BROKER, ControllerEpoch
 from controller.contract.records import Int64
 from controller.contract.row import Count, MomentMs, Row, RowBrokerEpoch, RowBrokerId, RowControllerEpoch, RowZxid
@@ -160,11 +160,6 @@ class GaugesRow(Row, frozen=True, kw_only=True, gc=False, tag="gauges"):
     status: ClusterStatus = ClusterStatus()
     inferred_events: dict[str, Count] = {}  # events that no znode announced, by the rule that inferred them
     ensemble: Ensemble = Ensemble()  # as its servers described it in the newest round of questions
-
-    @property
-    def is_replayed(self) -> bool:
-        """Return whether the gauges belong to a recorded past that was published later, and not to the present."""
-        return self.session == REPLAYED
 
     def subject_key(self) -> str:
         """Return the key of the cluster's gauges, under which compaction keeps one row."""

@@ -18,9 +18,7 @@ class ClusterProgress(msgspec.Struct, frozen=True, kw_only=True):
     """Progress of one cluster in a batch. Its lag runs from its first record's observation until its rows are written.
 
     `observed_ms` is the first record's, by the forwarder's wall clock. A step of a wall clock does not change the lag.
-
-    The lag is 0 for a past that `kontrast replay` publishes, because its records are old anyway. `clock_behind_ms` is
-    how far the forwarder's wall clock is behind the job's (below 0 if ahead), 0 if they agree or for a replayed past.
+    `clock_behind_ms` is how far the forwarder's wall clock is behind the job's (below 0 if ahead), 0 if they agree.
     """
 
     records: Int64

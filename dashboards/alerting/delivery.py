@@ -119,8 +119,8 @@ class Delivery:
     def _collect(self, reading: ReadingSnapshot, now_ms: int, steady_ms: int) -> Iterator[ActiveAlerts]:
         stale_since_ms: dict[str, int] = {}
         for snapshot in self._memory.clusters():
-            if snapshot.is_replayed or not reading.of(snapshot.cluster).alerts_known:
-                continue  # a replayed past, and its silence at the end, must not alert
+            if not reading.of(snapshot.cluster).alerts_known:
+                continue
             job = self._memory.job_of(snapshot.cluster)
             heard = self._hear(snapshot, now_ms, steady_ms)
             stale = steady_ms - heard.at_ms > self._stale_after_ms

@@ -88,8 +88,7 @@ SESSION_CONNECTED = Metric(
 )
 WATCH_INFO = Metric(
     name="kontrast_watch_info",
-    help="Watch mode of ZooKeeper, one persistent recursive watch, or one-shot watches on servers before 3.6. "
-    "transaction-log is a past that `kontrast replay` published.",
+    help="Watch mode of ZooKeeper, one persistent recursive watch, or one-shot watches on servers before 3.6.",
     type=MetricType.INFO,
     labels=(CLUSTER_LABEL, "mode"),
     before_ready=True,

@@ -47,29 +47,25 @@ def fleet_headline(fleet: Sequence[Overview]) -> str:
     bad = _bad(fleet)
     if bad:
         return f"{_headline(bad)}."
-    if not fleet or any(each.is_past for each in fleet):
-        return f"{counted(len(fleet), 'cluster', 'is')} shown as of an earlier time."
     return "The cluster is well." if len(fleet) == 1 else f"All {len(fleet)} clusters are well."
 
 
 def fleet_counts(fleet: Sequence[Overview]) -> str:
     """Return how many clusters are in each state."""
-    counts = Counter(each.state.state for each in fleet if not each.is_past)
+    counts = Counter(each.state.state for each in fleet)
     said = [f"{counts[state]} {WORDS[state]}" for state in State if counts[state]]
-    past = sum(each.is_past for each in fleet)
-    return f"{counted(len(fleet), 'cluster')}: {', '.join([*said, *([f'{past} replayed'] if past else [])])}."
+    return f"{counted(len(fleet), 'cluster')}: {', '.join(said)}."
 
 
 def fleet_groups(fleet: Sequence[Overview]) -> list[FleetGroup]:
     """Return the clusters by reason where many have one, in the order of their worst. Well ones always fold."""
     reasons = list(map(_reason, fleet))
     alike = Counter(reasons)
-    groups: dict[object, list[Overview]] = {}
+    groups: dict[tuple[str, str] | None, list[Overview]] = {}
     for each, reason in zip(fleet, reasons, strict=True):
         is_alike = alike[reason] > _LINES_OF_A_REASON or each.state.state is State.WELL
-        key = reason if is_alike and not each.is_past else each.is_past
-        groups.setdefault(key, []).append(each)
-    return [FleetGroup(found) if isinstance(key, bool) else _folded(found, fleet) for key, found in groups.items()]
+        groups.setdefault(reason if is_alike else None, []).append(each)
+    return [FleetGroup(found) if key is None else _folded(found, fleet) for key, found in groups.items()]
 
 
 def _folded(alike: Sequence[Overview], fleet: Sequence[Overview]) -> FleetGroup:
@@ -91,8 +87,8 @@ def _reason(each: Overview) -> tuple[str, str]:
 
 
 def _bad(fleet: Sequence[Overview]) -> list[Overview]:
-    """Return the clusters that are not well now. A replayed past is no trouble of the present."""
-    return [each for each in fleet if each.state.state is not State.WELL and not each.is_past]
+    """Return the clusters that are not well now."""
+    return [each for each in fleet if each.state.state is not State.WELL]
 
 
 def _headline(bad: Sequence[Overview]) -> str:

@@ -267,7 +267,7 @@ class Prober:
                     probe = ClusterProbe(cluster, self._config, self._memory, self._reading)
                     self._probes[cluster] = probe
                     self._start(f"probe of {cluster}", probe.run)
-                if self._config.groups and cluster not in self._groups and not snapshot.is_replayed:
+                if self._config.groups and cluster not in self._groups:
                     rows = CurrentRows(cluster, self._memory, self._reading)
                     self._groups[cluster] = GroupsProbe(cluster, self._config, rows)
                     self._start(f"groups of {cluster}", self._groups[cluster].run)

@@ -22,7 +22,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from controller.contract.forwarder_status import REPLAYED, ForwarderStatus
+from controller.contract.forwarder_status import FROM_FILES, ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
 from controller.rules.timing import CLOCK_STEP_MS
@@ -37,7 +37,7 @@ HEARTBEAT_MS: Final = 1_000
 SILENT_HEARTBEATS: Final = 300  # after so many heartbeats, the interval is this part of the silence so far
 TRAILING_MS: Final = 10_000
 _ANY_KAFKA: Final = "/controller_epoch"
-_STATUS: Final = ForwarderStatus(session=REPLAYED, watch_mode="transaction-log")
+_STATUS: Final = ForwarderStatus(session=FROM_FILES, watch_mode="transaction-log")
 _HEARTBEAT: Final = msgspec.json.encode(_STATUS).decode()
 _BEGINNING: Final = msgspec.json.encode(replace(_STATUS, clock_of="ZooKeeper's leader")).decode()
 

@@ -240,14 +240,6 @@ class KafkaSink:
             _LOG.debug("%s: cannot find out whether a complete read is requested (%s)", self._address, error)
             return False
 
-    def has_records(self) -> bool:
-        """Return whether the topic ever had a record. Raise SinkUnavailableError."""
-        try:
-            with closing(self._clients.consumer()) as consumer:
-                return any(consumer.end_offsets(self._partitions(consumer)).values())
-        except KafkaError as error:
-            raise self._unavailable(error) from error
-
     def newest_generation(self) -> int:
         """Return the generation of the cluster's newest record among the topic's newest, or -1.
 

@@ -103,7 +103,6 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     doubts: tuple[str, ...] = ()
     cluster: str
     unknown: str | None = None
-    is_past: bool = False  # published by `kontrast replay`
     state: ClusterState
     health: Health | None = None  # with the oldest findings of each severity
     controller_acts: bool = False
@@ -190,12 +189,10 @@ class Overviews:
         return Asked(header if header.phase is FOLLOWING else None, before, returns, moment)
 
     def _known_past(self, made: Overview, found: ClusterSnapshot, now_ms: int) -> KnownPast:
-        shown_ms = found.heartbeat_ms if found.is_replayed else now_ms
-        assert shown_ms is not None, "a cluster that was read has a heartbeat"
         since = made.state.since if made.state.state is State.UNKNOWN else None
         kept = self._memory.kept(found.cluster)
-        kept_since_ms = shown_ms if kept is None else kept.since_ms
-        return KnownPast(found.open_alerts, kept_since_ms, None if since is None else since.ms, shown_ms)
+        kept_since_ms = now_ms if kept is None else kept.since_ms
+        return KnownPast(found.open_alerts, kept_since_ms, None if since is None else since.ms, now_ms)
 
     def _topics(self, names: set[str], cluster: str, at_ms: int | None) -> Topics:
         """Return the named topics, if any, with the internal ones, whose partitions coordinate groups."""
@@ -243,7 +240,6 @@ class Overviews:
         return Overview(
             cluster=found.cluster,
             doubts=health.doubts,
-            is_past=found.is_replayed,
             state=health.state,
             health=health,
             controller_acts=acts,
@@ -287,15 +283,9 @@ def _hitting(  # noqa: PLR0913 (one call)
 
 
 def worst_first(overviews: Iterable[Overview]) -> tuple[Overview, ...]:
-    """Return clusters by state, then by partitions that clients cannot use, then by name.
-
-    A replayed past comes last, because it is no present trouble.
-    """
-
-    def key(each: Overview) -> tuple[object, ...]:
-        return each.is_past, *rank(each.state, each.health.counts if each.health else None, each.cluster)
-
-    return tuple(sorted(overviews, key=key))
+    """Return clusters by state, then by partitions that clients cannot use, then by name."""
+    ranked = lambda each: rank(each.state, each.health.counts if each.health else None, each.cluster)  # noqa: E731
+    return tuple(sorted(overviews, key=ranked))
 
 
 def unread(cluster: str, reason: str) -> Overview:
@@ -306,7 +296,7 @@ def unread(cluster: str, reason: str) -> Overview:
 def _own_alerts(found: ClusterSnapshot, picture: Picture) -> list[AlertRow]:
     """Return open alerts on ZooKeeper and Kontrast itself, first that no heartbeat arrives."""
     own = [row for row in found.open_alerts if is_own(row)]
-    silent = silence(picture.as_of_ms, picture.present, is_replayed=picture.is_replayed)
+    silent = silence(picture.as_of_ms, picture.present)
     if silent is not None and picture.present is not None:
         own.insert(0, found.stale_alert(picture.as_of_ms, picture.as_of_ms, picture.present.silent))
     return own

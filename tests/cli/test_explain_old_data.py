@@ -25,7 +25,7 @@ _STALE_AFTER_MS = 30_000
 def well(recorded_files: Path) -> Picture:
     gathering = Gathering(new_context("shop"))
     gathering.take(list(History((recorded_files,), "shop", chroot="/", until=Until(time_ms=_WELL_MS)).records()))
-    return msgspec.structs.replace(gathering.picture(), is_replayed=False)
+    return gathering.picture()
 
 
 @pytest.mark.parametrize(("age_ms", "code"), [(1_000, 0), (600_000, 3)])

@@ -5,11 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pty
-import re
-import signal
 import subprocess
 import sys
-import time
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -25,8 +22,6 @@ from controller.contract.gauges_row import Writes
 from questions.replay import Agreement, Incidents
 from tests.archives import extract
 from tests.rows import Rows
-from tests.waiting import eventually
-from transport.journal import end_offset
 
 RECORDINGS = Path(__file__).parents[1] / "conformance" / "recordings"
 ALL = "transitions,requests,metadata,alerts,gauges,refused"
@@ -336,39 +331,3 @@ def test_a_replicas_broker_is_called_replica():
         "2023-11-14 22:13:20.123      0x6d  transition  replica a-0 on broker 3: OnlineReplica -> OfflineReplica  "
         "(BrokerChange: broker 3 left)"
     )
-
-
-def test_what_is_published_gives_what_the_files_give(zk_data: Path, tmp_path: Path):
-    past = tmp_path / "past"
-    done = invoke("--zk-data", zk_data, "--cluster", "orders-in-may", "--into", f"journal:{past}", "--speed", "1000")
-    assert (done.exit_code, done.stdout) == (0, "")
-    assert done.stderr == (
-        f"kontrast: journal:{past} has 473 records of the past, up to 2026-11-21 09:12:33.689Z: the past ends there\n"
-    )
-    ask = ["timeline", "--cluster", "orders-in-may", "--json"]
-    of_files = CliRunner().invoke(main, [*ask, "--zk-data", str(zk_data)])
-    of_past = CliRunner().invoke(main, [*ask, "--from", f"journal:{past}"])
-    assert of_files.stdout == of_past.stdout != ""
-    assert "this shows a past that `kontrast replay` published, not the present" in of_past.stderr
-    again = invoke("--zk-data", zk_data, "--into", f"journal:{past}")
-    assert (again.exit_code, "has records already. Name a new or empty stream" in again.stderr) == (3, True)
-
-
-def test_ctrl_c_ends_a_publication_and_says_where(zk_data: Path, tmp_path: Path):
-    past = tmp_path / "past"
-    command = [sys.executable, "-m", "cli", "replay", "--zk-data", zk_data, "--speed", "0.01", "--into"]
-    with subprocess.Popen([*command, f"journal:{past}"], stderr=subprocess.PIPE, text=True) as process:
-        eventually(lambda: past.exists() and end_offset(past))
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=30)
-    assert process.returncode == 0
-    assert re.search(r"records? of the past, up to .*: stopped. To go on, begin again with an empty stream", said), said
-
-
-def test_lines_come_at_the_speed_that_is_asked_for(zk_data: Path):
-    began = time.monotonic()
-    slow = invoke("--zk-data", zk_data, "--emit", "alerts", "--json", "--speed", "400")
-    seconds = time.monotonic() - began
-    assert slow.stdout == invoke("--zk-data", zk_data, "--emit", "alerts", "--json").stdout
-    lasted_seconds = (objects(slow)[-1]["time_ms"] - objects(slow)[0]["time_ms"]) / 1000
-    assert seconds >= lasted_seconds / 400 > 0.1

@@ -406,13 +406,13 @@ def test_an_unreadable_beginning_names_no_clock():
     assert history.context.header.clocks.wall_clock_of == "host one"
 
 
-def test_a_complete_read_of_a_past_says_so_before_its_first_row():
+def test_a_complete_read_of_files_gives_its_session_to_its_first_row():
     history = ZnodeHistory()
     session = msgspec.json.encode(ForwarderStatus(session="replay", watch_mode="transaction-log")).decode()
     history.send(RecordKind.SNAPSHOT_BEGIN, data=session)
     rows = history.send(RecordKind.SNAPSHOT_END)
     (gauges,) = (row for row in rows if isinstance(row, GaugesRow))
-    assert (gauges.is_replayed, gauges.watch_mode) == (True, "transaction-log")
+    assert (gauges.session, gauges.watch_mode) == ("replay", "transaction-log")
     history.send(RecordKind.SESSION, data='{"session":"connected","watch_mode":"persistent"}')
     (gauges,) = (row for row in history.heartbeat() if isinstance(row, GaugesRow))
-    assert not gauges.is_replayed
+    assert gauges.session == "connected"

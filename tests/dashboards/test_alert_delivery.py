@@ -376,24 +376,6 @@ def test_one_stale_cluster_leaves_another_as_it_is(alertmanager, serving, rows):
         assert found["ReplicaStale"]["labels"]["kafka_cluster"] == "south"
 
 
-def test_nobody_is_called_about_a_past_nor_about_its_end(alertmanager, serving, rows):
-    server = alertmanager().start()
-    past = {"cluster": "past", "session": "replay"}
-    with serving(server, stale_after_seconds=1, resolve_timeout_seconds=NEVER_STALE) as exporter:
-        exporter.write(rows.alert("a"), rows.gauges(time_ms=now_ms()))
-        with pulse(exporter, rows):
-            exporter.write(rows.gauges(**past))
-            exporter.metrics_with(r'^kontrast_topics\{kafka_cluster="past"\}')  # the gauges are read before the alert
-            exporter.write(rows.alert("b", cluster="past"))
-            eventually(server.alerts, lambda alerts: states(alerts) == {"a": "open"})
-            exporter.write(rows.gauges(**past, time_ms=now_ms()))  # present, so no replayed past
-        # ReplicaStale opens for the silent cluster, but not for the past, which was silent before.
-        eventually(server.alerts, lambda alerts: states(alerts) == {"a": "unknown", "ReplicaStale": "open"})
-        assert server.alerts()["ReplicaStale"]["labels"]["kafka_cluster"] == "north"
-        assert 'kontrast_alert_since_timestamp_seconds{kafka_cluster="past"' not in exporter.metrics()
-        assert 'kontrast_watch_info{kafka_cluster="past",mode="' in exporter.metrics()
-
-
 def test_a_row_of_an_alert_is_looked_at_at_once(rows, monkeypatch):
     monkeypatch.setattr("dashboards.alerting.delivery._LOOK_SECONDS", 3600.0)
     memory, reading = Memory(), ReadingCounts()

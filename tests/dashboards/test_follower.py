@@ -227,12 +227,10 @@ def test_kafka_topics_are_followed_from_their_beginning_and_as_they_grow(shared_
         assert [row.topic for row in cluster.unusable] == ["orders"]
         assert reading.snapshot().lag == {}
         topics.create("alerts")
-        past = (rows.partition("orders", cluster="past"), rows.gauges(cluster="past", session="replay"))
-        topics.produce(rows.partition("orders"), rows.alert("a"), rows.gauges(topics=2), *past)
-        wait_until(lambda: sum(reading.snapshot().rows.values()) == 7, follower, reading)
-        cluster, _ = memory.clusters()
+        topics.produce(rows.partition("orders"), rows.alert("a"), rows.gauges(topics=2))
+        wait_until(lambda: sum(reading.snapshot().rows.values()) == 5, follower, reading)
+        (cluster,) = memory.clusters()
         assert (cluster.unusable, len(cluster.open_alerts), cluster.gauges.topics) == ((), 1, 2)
-        assert reading.snapshot().lag.keys() == {"north"}  # the lag of a past has no meaning
         assert sum(reading.snapshot().lag["north"].counts) == 3
         assert sum(reading.snapshot().bad_rows.values()) == 0
     topics.close()

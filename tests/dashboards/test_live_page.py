@@ -25,7 +25,7 @@ from questions.overview.overview import Overview
 from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS
 from questions.topics import TopicLine, TopicList, TopicTotals
 from tests.dashboards.visits import AXE, HOSTILE
-from tests.rows import TIME_MS, Rows
+from tests.rows import Rows
 from tests.waiting import eventually
 from transport.address import JournalAddress
 
@@ -315,16 +315,6 @@ def test_nothing_is_said_of_a_cluster_that_was_not_read_completely(exporter, row
     exporter.page_with("/api/v1/clusters", "no complete read of the cluster")
     assert "Not known: no complete read" in exporter.page("/clusters/north")
     assert exporter.get("/clusters/north/topics")[0] == 503
-
-
-def test_a_past_is_called_so_and_its_times_are_its_own(exporter, rows):
-    offline = rows.offline("refunds", controller_epoch=7, problem_since_ms=TIME_MS)
-    exporter.write(*healthy(rows), offline, gauges(rows, session="replay", time_ms=TIME_MS + 90_000))
-    exporter.page_with("/", "This shows a past that <code>kontrast replay</code> published, not the present")
-    page = exporter.page("/clusters/north")
-    assert "This shows a past" in page
-    assert "refunds-0 is offline for 1 min 30 s" in page
-    assert "; for 1 min 30 s" in exporter.page("/clusters/north/topics/refunds")
 
 
 @pytest.mark.parametrize(("lacking", "sort"), [("", ""), ("1", ""), ("", "under_min_isr")])

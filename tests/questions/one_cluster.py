@@ -17,7 +17,6 @@ from starlette.applications import Starlette
 from cli.followed_outputs import Where
 from cli.sources.files import FilesSource
 from cli.sources.stream import StreamSource
-from controller.contract.forwarder_status import REPLAYED
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, encode_record
@@ -66,8 +65,6 @@ _PAST: Final = Scope(past=True, keeps=lambda _: True, past_outputs=("transitions
 _REFUSED: Final = (UnknownBrokersError, NoControllerError, UnplaceableError, PlacementError)
 _ARCHIVES: Final = Path(__file__).parents[1] / "conformance" / "recordings"
 _BROKERS: Final = "/brokers/ids/"
-_REPLAYED: Final = f'"session":"{REPLAYED}"'
-_WATCHED: Final = '"session":"connected"'
 _NO_STOP: Final = threading.Event()
 
 
@@ -85,7 +82,7 @@ class Cluster:
     def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str] = NO_RACKS) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
         history = History((data,), CLUSTER, until=self._until).records()
-        self.records = [self._in_rack(_as_watched(record)) for record in history]
+        self.records = [self._in_rack(record) for record in history]
         self.rows = steps(new_context(CLUSTER), self.records).effects
 
     def from_files(self) -> Picture:
@@ -154,11 +151,6 @@ class Cluster:
     def _from(self, directory: Path) -> Picture:
         where = Where(JournalAddress(directory), 5.0, NEVER_STALE_MS)
         return StreamSource(where, CLUSTER, BrokersConfig()).picture(_PAST, _NO_STOP)
-
-
-def _as_watched(record: Record) -> Record:
-    """Return the record as a watcher has it. A replayed past would get no verdict, because it is never current."""
-    return record if record.data is None else replace(record, data=record.data.replace(_REPLAYED, _WATCHED))
 
 
 class _Stored(Transitions):

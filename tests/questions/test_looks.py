@@ -113,7 +113,7 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
 @pytest.mark.parametrize(
     ("znodes", "expected"),
     [
-        ({STATE: None}, "If brokers have the partitions on their disks, write each lost state back"),
+        ({STATE: None}, "If the partitions are on brokers' disks, write each lost state back"),
         (
             {**topic("t", [8, 9]), STATE: None},
             "when broker 8 or 9 registers. Then controller 1 creates it",

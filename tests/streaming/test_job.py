@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-import threading
 from collections import Counter
-from itertools import islice
 
 import pytest
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS, decode_row
 from controller.contract.records import RecordKind
-from ingest.replay.pace import Pace
-from ingest.replay.publication import Publication
-from tests.recorded_moment import history, zk_data
-from tests.streaming.cluster_records import ClusterLife, Streams, life_of
+from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
-from transport.address import JournalAddress
 from transport.journal import JournalWriter, end_offset
 
 
@@ -162,21 +155,6 @@ def test_the_first_picture_of_a_cluster_is_logged_once(streams, spark, caplog):
         picture,
     )
     assert pictures() == [picture]
-
-
-def test_a_past_that_is_published_gives_the_rows_of_its_files_and_no_lag(streams, work_off, tmp_path, monkeypatch):
-    monkeypatch.setattr("ingest.replay.publication._RECORDS_AN_APPEND", 50)
-    files = zk_data(tmp_path / "files")
-    past = ClusterLife("past")
-    past.records = list(islice(history(files, "past").records(), 200))
-    published = Publication(JournalAddress(streams.input), "past", Pace(math.inf), threading.Event())
-    assert published.run(iter(past.records), lambda: None)
-    work_off(streams.config(max_batch_bytes=4096))
-    assert streams.read_all() == past.rows()
-    jobs = [decode_row(line) for line in streams.read("job")]
-    assert jobs
-    progress = [(of_past.lag_ms, of_past.clock_behind_ms) for job in jobs for of_past in job.clusters.values()]
-    assert set(progress) == {(0, 0)}
 
 
 def test_a_job_without_records_goes_on_writing_its_row(spark, streams, work_off):

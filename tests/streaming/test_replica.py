@@ -87,7 +87,6 @@ def test_a_batch_publishes_what_the_core_says_and_what_it_did(tester):
         "picture": "60 partitions of 30 topics on 3 brokers, broker 1 is controller, 0 partitions cannot be used",
         "failures": 0,
         "forgotten": False,
-        "replayed": False,
     }
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -13,15 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
-from click.core import ParameterSource
 
 from cli.printing import standard_error
 from cli.printing.replay_lines import RowWriter
 from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
-from cli.settings import config
 from cli.settings.keys import read_pairs
-from cli.sources.addresses import read_address
 from cli.sources.moments import MomentParameter, ZxidParameter, chroot_option
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.outputs import OUTPUTS
@@ -34,11 +29,8 @@ if TYPE_CHECKING:
     from controller.view.types import Context
     from ingest.files.data_directory import Until
     from ingest.files.history import History
-    from ingest.replay.pace import Pace
-    from transport.address import Address
 
 _PROGRESS_EVERY_RECORDS: Final = 200
-_OF_PRINTING: Final = frozenset({"emit", "settings", "profile", "unchanged", "as_json"})
 
 
 class _Outputs(click.ParamType[frozenset[str]]):
@@ -52,21 +44,6 @@ class _Outputs(click.ParamType[frozenset[str]]):
         if unknown or not chosen:
             self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(OUTPUTS)}.")
         return chosen
-
-
-class _Speed(click.ParamType[float]):
-    """A factor of the past's own speed, or max."""
-
-    name = "N|max"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        try:
-            speed = math.inf if value == "max" else float(str(value))
-        except ValueError:
-            speed = 0.0
-        if not speed > 0:
-            self.fail(f"{value!r} is no speed. Give a number above 0, like 1 or 60 or 0.5, or max.")
-        return speed
 
 
 def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> GivenSettings:
@@ -87,13 +64,12 @@ _EPILOG: Final = """\b
 Examples:
   kontrast replay --zk-data /var/lib/zookeeper --chroot /kafka
   kontrast replay --zk-data /var/lib/zookeeper --emit alerts --until 2024-05-01T03:12:00Z
-  kontrast replay --zk-data /var/lib/zookeeper --from 0x1f00 --speed 10 --into journal:/tmp/past/changes
 
 \b
 Exit codes:
   0  done
   2  a flag or the chroot is wrong
-  3  the files cannot be read, or the stream cannot be used or has records already
+  3  the files cannot be read
 """
 
 
@@ -139,31 +115,13 @@ Exit codes:
     help="Print transitions from a state to itself without a write too, as Kafka logs them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-@click.option(
-    "--speed",
-    type=_Speed(),
-    default="max",
-    show_default=True,
-    help="Replay at N times the original speed, with pauses. The part before --from takes no time.",
-)
-@click.option(
-    "--into",
-    callback=read_address,
-    metavar="ADDRESS",
-    help="Publish the changes as `kontrast watch` does instead of printing, into journal:DIRECTORY or "
-    "kafka://HOST:PORT/TOPIC, which must have no records.",
-)
-@click.pass_context
-def replay(ctx: click.Context, /, **flags: Any) -> int:  # noqa: ANN401 (each option has its own type, see _Replay)
+def replay(**flags: Any) -> int:  # noqa: ANN401 (each option has its own type, see _Replay)
     """Derive the controller's actions from the files of a ZooKeeper server.
 
     Kontrast did not have to run then. log.* and snapshot.* have every change with its zxid, time and session. The text
     ends with the incidents, one line each.
     """
-    asked = _Replay(**flags)
-    if asked.into is not None:
-        _check_publication(ctx, asked.cluster)
-    code = run_until_stopped({"replay": asked.run})
+    code = run_until_stopped({"replay": _Replay(**flags).run})
     return code or (READER_LEFT if reader_has_left() else ExitCode.OK)
 
 
@@ -181,71 +139,33 @@ class _Replay:
     profile: Profile | None
     unchanged: bool
     as_json: bool
-    speed: float
-    into: Address | None
 
     def run(self, stop: threading.Event) -> ExitCode:
-        """Publish the history or print its rows. A chroot without a cluster gives the exit code of a user's mistake."""
+        """Print the history's rows. A chroot without a cluster gives the exit code of a user's mistake."""
+        from controller.restore.stored_context import new_context
         from ingest.files.history import History  # not for --help
-        from ingest.replay.pace import Pace
 
         history = History(self.directories, self.cluster, chroot=self.chroot, start_zxid=self.start, until=self.until)
-        pace = Pace(self.speed, from_zxid=self.start or UNKNOWN_ZXID)
-        if self.into is None:
-            has_znodes = self._print(history, pace, stop)
-        else:
-            has_znodes = self._publish(history, self.into, pace, stop)
-        if has_znodes or stop.is_set() or reader_has_left():
+        writer = RowWriter(
+            self.emit, as_json=self.as_json, from_zxid=self.start or UNKNOWN_ZXID, unchanged=self.unchanged
+        )
+        _replay(history, new_context(self.cluster, self.settings, self.profile), writer, stop)
+        flush()
+        if stop.is_set() or reader_has_left():
+            return ExitCode.OK
+        _tell(history, writer)
+        if writer.saw_znodes:
             return ExitCode.OK
         _complain_of_chroot(history, self.chroot)
         return ExitCode.USAGE
 
-    def _publish(self, history: History, into: Address, pace: Pace, stop: threading.Event) -> bool:
-        from cli.publishing import publish
-        from ingest.replay.publication import Publication
 
-        to = config.reached(config.read_settings(None, os.environ), into)
-        return publish(history, Publication(to, self.cluster, pace, stop), stop)
-
-    def _print(self, history: History, pace: Pace, stop: threading.Event) -> bool:
-        from controller.restore.stored_context import new_context
-
-        writer = RowWriter(
-            self.emit, as_json=self.as_json, from_zxid=self.start or UNKNOWN_ZXID, unchanged=self.unchanged
-        )
-        _replay(history, new_context(self.cluster, self.settings, self.profile), writer, pace, stop)
-        flush()
-        if not stop.is_set() and not reader_has_left():
-            _tell(history, writer)
-        return writer.saw_znodes
-
-
-def _check_publication(ctx: click.Context, cluster: str) -> None:
-    """Reject options that have no effect with --into, and names that no stream accepts."""
-    given = [
-        option.opts[0]
-        for option in ctx.command.params
-        if option.name in _OF_PRINTING and ctx.get_parameter_source(option.name) is ParameterSource.COMMANDLINE
-    ]
-    if given:
-        raise click.UsageError(
-            f"{', '.join(given)} cannot be given with --into, which publishes changes. Give such settings to "
-            "`kontrast stream`, which interprets the changes."
-        )
-    if not cluster or any(character.isspace() for character in cluster):
-        raise click.BadParameter(f"{cluster!r} is no name of a cluster. Use one word.", param_hint="--cluster")
-
-
-def _replay(history: History, context: Context, writer: RowWriter, pace: Pace, stop: threading.Event) -> None:
+def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
     from controller.step import step
 
     with _progress(history) as show:
         for count, record in enumerate(history.records()):
-            wait_seconds = pace.wait_seconds(record)
-            if wait_seconds:
-                flush()
-                show()
-            if stop.is_set() or reader_has_left() or (wait_seconds and stop.wait(wait_seconds)):
+            if stop.is_set() or reader_has_left():
                 break
             writer.before(record, context)
             outcome = step(context, record)

@@ -136,9 +136,6 @@ def _watch(
 ) -> Part:
     """Return the watcher of a cluster. Its own page is the only sign of its work if `kontrast stream` is silent."""
     gauges = None if snapshot is None else snapshot.gauges
-    if gauges is not None and gauges.is_replayed:
-        ago_seconds = time.time() - gauges.time_ms / 1000
-        return Part("replay", cluster, ago_seconds, None, "", "", gauges.agreement_of_last_hour)
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     age = None if heard_ms is None else (present.now_ms - heard_ms) / 1000
     is_known, note = True, ""
