@@ -21,8 +21,8 @@ from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
 from questions.question import meaning
 from questions.search import subject_of
+from questions.timeline.events import HistorySpan, Selection, TimelineRows
 from questions.timeline.lanes import Condition, lanes_of
-from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import Timeline, timeline_of
 from questions.topics import similar_subjects
 from wording.sentences import did_you_mean

@@ -19,7 +19,7 @@ from uuid import uuid4
 import pytest
 from kazoo.client import KazooClient
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.installation import find_java
 from streaming.scratch import scratch_directory

@@ -22,10 +22,9 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.java import java_command, write_configuration
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
-from cli.embedded.process import ChildProcess, free_port
+from cli.embedded.process import ChildProcess, EmbeddedError, free_port
 from cli.embedded.server import Server
 from streaming.java.artifacts import KAFKA_BROKER, jars
 

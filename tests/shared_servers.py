@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
+from cli.embedded.process import EmbeddedError
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.errors import StreamError
 from tests.waiting import eventually

@@ -8,7 +8,7 @@ from types import TracebackType
 
 from cli.demo.narrator import Narrator
 from cli.demo.published import Published
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from cli.embedded.process import ChildProcess, Patience, accepts_connections, free_port, own_command
 from controller.rules.settings import SETTING_NAMES
 from streaming.java.artifacts import KAFKA_BROKER, jars

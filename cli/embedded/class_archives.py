@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
+from cli.embedded.process import EmbeddedError
 from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
 from cli.printing import standard_error

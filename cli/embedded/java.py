@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyspark
 
-from cli.embedded.errors import EmbeddedError
+from cli.embedded.process import EmbeddedError
 from streaming.java.class_archive import archive_options
 from streaming.java.installation import find_java
 

@@ -7,14 +7,15 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
-from cli.embedded.process import ChildProcess, accepts_connections, free_port
-from cli.embedded.server import Server
+from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
+from cli.embedded.server import Server, StartedByWith
+from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.artifacts import KAFKA_BROKER, jars
 
 _START_SECONDS = 120
@@ -150,3 +151,46 @@ def kafka_class_path(release: Iterable[Path]) -> list[Path]:
     # Spark's Ivy does not fetch Scala's library, because pyspark has it.
     scala = () if any("scala-library-" in jar.name for jar in kafka) else ("scala-library-*.jar",)
     return [*kafka, *pyspark_jars((*scala, *LOGGING_JARS))]
+
+
+class KafkaCluster(StartedByWith):
+    """ZooKeeper and the brokers with these ids, started by `with`. Every broker gets the `properties`."""
+
+    def __init__(
+        self, directory: Path, *, broker_ids: Iterable[int] = (1,), properties: Mapping[str, str] | None = None
+    ) -> None:
+        self.zookeeper = ZooKeeper(directory / "zookeeper")
+        self.brokers: Mapping[int, KafkaBroker] = MappingProxyType(
+            {
+                broker_id: KafkaBroker(
+                    broker_id,
+                    self.zookeeper.connect_string,
+                    directory / f"broker-{broker_id}",
+                    properties=properties,
+                )
+                for broker_id in broker_ids
+            }
+        )
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        """Return HOST:PORT of every broker."""
+        return [broker.bootstrap_server for broker in self.brokers.values()]
+
+    def start(self) -> None:
+        """Start ZooKeeper and then all brokers at once, and wait until all serve. Raise EmbeddedError."""
+        self.zookeeper.start()
+        for broker in self.brokers.values():
+            broker.launch()
+        for broker in self.brokers.values():
+            broker.wait_until_ready()
+
+    def stop(self) -> None:
+        """End everything at once, because a cluster that ends as a whole cannot move its leaderships."""
+        self.kill()
+
+    def kill(self) -> None:
+        """End everything as a crash does."""
+        for broker in self.brokers.values():
+            broker.kill()
+        self.zookeeper.kill()

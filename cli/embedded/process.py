@@ -14,8 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cli.embedded.errors import EmbeddedError
 from streaming.processes import descendants, die_with
+
+
+class EmbeddedError(Exception):
+    """An embedded server that failed to start or stop, with the reason and the next step."""
+
 
 _POLL_SECONDS = 0.05
 _TAIL_LINES = 25

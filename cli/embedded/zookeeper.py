@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
-from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
 from cli.embedded.server import Server
 
 _START_SECONDS = 60

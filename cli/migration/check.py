@@ -14,9 +14,9 @@ from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
-from cli.settings.id_lists import read_ids
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
+from cli.settings.parameters import read_ids
 from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import shown_progress, where_clusters_are
 from controller.rules.releases import read_release

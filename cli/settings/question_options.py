@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
-from cli.settings.id_lists import HIGHEST_ID
+from cli.settings.parameters import HIGHEST_ID
 from questions.question import Question, schema_of
 
 _Command = Callable[..., Any]

@@ -23,7 +23,7 @@ from cli.settings.config import (
 )
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.sources.moments import MomentParameter, chroot_option
+from cli.settings.parameters import MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.moments import TIMES

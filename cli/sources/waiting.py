@@ -13,7 +13,7 @@ import click
 
 from cli.printing import standard_error
 from cli.running import StoppedError
-from cli.settings.duration import Duration
+from cli.settings.parameters import Duration
 from cli.sources.source import Source
 from dashboards.errors import ServeError
 from ingest.errors import IngestError

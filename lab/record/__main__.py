@@ -20,7 +20,7 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from cli.embedded.errors import EmbeddedError
+from cli.embedded.process import EmbeddedError
 from cli.embedded.zookeeper import ZooKeeper
 from lab.record.actions import Actions
 from lab.record.admin import Admin

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from cli.embedded.errors import EmbeddedError
+from cli.embedded.process import EmbeddedError
 from lab.record.actions import Actions, Course
 from lab.record.admin import Admin
 from lab.record.releases import RELEASES

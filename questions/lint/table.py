@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 import msgspec
@@ -14,7 +14,75 @@ from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_IS
 from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
 from controller.contract.remedies.remedy import Advice
 from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
-from questions.lint import checks, topic_settings
+from controller.contract.znodes import ZnodeError, decode_config
+from controller.rules.setting_definitions import TOPIC_SETTINGS
+from controller.view.types import THROTTLES
+from questions.lint import checks
+from questions.lint.checks import Linted
+from wording.sentences import bracketed, near
+
+_CONFIGS: Final = ("/config/topics", "/config/brokers")
+_THROTTLED: Final = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
+_COMPACTED: Final = ("__consumer_offsets", "__transaction_state")
+_DEFAULT_PARTITIONS: Final = 50
+
+
+def _settings(cluster: Linted, parent: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Yield the readable settings below the parent, by name."""
+    begin = f"{parent}/"
+    for path, record in sorted(cluster.records.items()):
+        if path.startswith(begin):
+            try:
+                yield path.removeprefix(begin), decode_config(record.raw).config
+            except ZnodeError:
+                continue  # a check of its own finds it
+
+
+def unknown_settings(cluster: Linted) -> Iterator[str]:
+    """Yield settings of topics whose name no release knows, with the nearest name that Kafka knows."""
+    for topic, config in _settings(cluster, _CONFIGS[0]):
+        for name in sorted(config.keys() - TOPIC_SETTINGS.keys()):
+            of_brokers = name.removeprefix("log.")
+            known = [of_brokers] if of_brokers in TOPIC_SETTINGS else near(name, TOPIC_SETTINGS)
+            nearest = f", perhaps meant as {known[0]}" if known else ""
+            yield f"{name}={config[name][:40]} of topic {topic}{nearest}"
+
+
+def forgotten_throttles(cluster: Linted) -> Iterator[str]:
+    """Yield throttled topics and throttled brokers while nothing is reassigned."""
+    header = cluster.picture.header
+    if header.triggers.reassign is not None or any(
+        partition.reassigning for _, topic in cluster.topics for partition in topic.partitions.values()
+    ):
+        return
+    for parent, names in zip(_CONFIGS, (_THROTTLED, THROTTLES), strict=True):
+        for name, config in _settings(cluster, parent):
+            if found := [f"{key}={config[key][:40]}" for key in names if config.get(key)]:
+                yield f"{', '.join(found)} of {parent}/{name}"
+
+
+def deleted_internal_topics(cluster: Linted) -> Iterator[str]:
+    """Yield internal topics that are not compacted, so that their records are deleted by time."""
+    for topic, config in _settings(cluster, _CONFIGS[0]):
+        policy = config.get("cleanup.policy", "compact")
+        if topic in _COMPACTED and "delete" in policy:
+            retention = f", retention.ms={config['retention.ms']}" if "retention.ms" in config else ""
+            yield f"{topic} (cleanup.policy={policy}{retention})"
+
+
+def grown_internal_topics(cluster: Linted) -> Iterator[str]:
+    """Yield internal topics with more partitions than the default, because brokers map groups by that number."""
+    for name, topic in cluster.topics:
+        if name in _COMPACTED and len(topic.partitions) > _DEFAULT_PARTITIONS:
+            yield f"{name} ({len(topic.partitions)} partitions)"
+
+
+def gaps(cluster: Linted) -> Iterator[str]:
+    """Yield topics whose partitions are not numbered without a gap."""
+    for name, topic in cluster.topics:
+        numbers = sorted(topic.partitions)
+        if missing := sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers)):
+            yield f"{name} (without partition {bracketed(missing[:3])}, of {len(numbers)})"
 
 
 class LintCheck(msgspec.Struct, frozen=True):
@@ -192,7 +260,7 @@ CHECKS: Final = (
     LintCheck(
         "unknown-setting",
         Severity.WARN,
-        topic_settings.unknown_settings,
+        unknown_settings,
         "Kafka ignores a topic's setting whose name it does not know, so the default applies.",
         Advice("Set the setting of the right name, and delete the named one."),
         reads_znodes=True,
@@ -200,7 +268,7 @@ CHECKS: Final = (
     LintCheck(
         "throttle-without-reassignment",
         Severity.WARN,
-        topic_settings.forgotten_throttles,
+        forgotten_throttles,
         "Replicas that fell behind, as after a restart, catch up only at this rate, and ISRs stay small.",
         Advice("Remove the throttle (kafka-configs.sh --delete-config)."),
         reads_znodes=True,
@@ -208,7 +276,7 @@ CHECKS: Final = (
     LintCheck(
         "internal-topic-not-compacted",
         Severity.WARN,
-        topic_settings.deleted_internal_topics,
+        deleted_internal_topics,
         "Committed offsets of idle groups, or the states of transactions, are deleted after the retention.",
         Advice("Set cleanup.policy=compact on the topic."),
         reads_znodes=True,
@@ -216,7 +284,7 @@ CHECKS: Final = (
     LintCheck(
         "internal-topic-grown",
         Severity.INFO,
-        topic_settings.grown_internal_topics,
+        grown_internal_topics,
         "If partitions were added under live groups, brokers disagree on a group's coordinator until all restart, and "
         "groups look for their offsets in other partitions.",
         Advice("Check that the topic was created with this number (offsets.topic.num.partitions)."),
@@ -224,7 +292,7 @@ CHECKS: Final = (
     LintCheck(
         "partitions-with-a-gap",
         Severity.WARN,
-        topic_settings.gaps,
+        gaps,
         "Clients that hash keys over the count send to a partition that does not exist, and never to the last one.",
         Advice("Find out who edited the topic's znode, and write the missing partition back."),
     ),

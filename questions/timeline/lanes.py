@@ -16,7 +16,7 @@ from controller.contract.problem import UNUSABLE_WORDS, Problem
 from controller.contract.row import Row
 from questions.doubts import BLINDING
 from questions.picture import CONTROLLER_GROUP
-from questions.timeline.selection import Selection
+from questions.timeline.events import Selection
 from wording.facts import Fact, replicas_in_words
 from wording.sentences import counted, listed
 

@@ -18,9 +18,8 @@ from questions.explain.subject import Subject, read_partition
 from questions.moments import TIMES, Moment, read_moment
 from questions.picture import Picture
 from questions.question import NotFoundError, Question, Scope, meaning
-from questions.timeline.events import Change, Event, events_of
+from questions.timeline.events import Change, Event, HistorySpan, Selection, TimelineRows, events_of
 from questions.timeline.lanes import CONTROLLER_LANE, Lanes, lanes_of
-from questions.timeline.selection import HistorySpan, Selection, TimelineRows
 from wording.said import Line, Said, line, marked
 from wording.sentences import counted, joined
 from wording.times import exact_moment

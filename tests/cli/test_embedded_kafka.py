@@ -4,8 +4,8 @@ import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
+from cli.embedded.process import EmbeddedError
 from tests.waiting import eventually
 
 SHORT_SESSION = {"zookeeper.session.timeout.ms": "2000"}

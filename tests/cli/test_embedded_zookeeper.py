@@ -7,7 +7,7 @@ import sys
 import pytest
 from kazoo.client import KazooClient
 
-from cli.embedded.errors import EmbeddedError
+from cli.embedded.process import EmbeddedError
 from cli.embedded.zookeeper import ZooKeeper
 from tests.processes import is_running
 from tests.waiting import eventually

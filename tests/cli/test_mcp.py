@@ -16,11 +16,11 @@ from mcp.client.client import Client
 from mcp.client.stdio import StdioServerParameters
 
 from cli.main import main
-from cli.mcp_server import answers
-from cli.mcp_server.answers import Answers, NoAnswerError
+from cli.mcp_server import server
+from cli.mcp_server.server import Answers, NoAnswerError
 from cli.mcp_server.tools import TOOLS, Asked
 from questions.explain.explanation import Explanation
-from questions.restartable import Restartable
+from questions.may_restart import Restartable
 from streaming.processes import descendants
 from tests import recorded_moment
 from tests.waiting import eventually
@@ -173,7 +173,7 @@ def test_a_question_that_is_cancelled_ends_its_worker_and_the_others_wait(slow):
 
 
 def test_a_question_that_hangs_ends_and_the_next_gets_another_worker(slow, source, monkeypatch):
-    monkeypatch.setattr(answers, "TIMEOUT_SECONDS", 1.0)
+    monkeypatch.setattr(server, "TIMEOUT_SECONDS", 1.0)
 
     async def ask():
         with pytest.raises(NoAnswerError, match="no answer within 1 s"):

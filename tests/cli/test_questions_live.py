@@ -18,7 +18,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 from kafka.protocol.admin import ElectionType
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from cli.main import main
 from tests.waiting import eventually
 

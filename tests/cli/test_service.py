@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from cli import service
-from cli.service import Service, StopRequest, notify
+from cli import running
+from cli.running import Service, StopRequest, notify
 from tests.waiting import eventually
 
 
@@ -82,7 +82,7 @@ def test_a_command_that_is_no_service_reports_nothing(manager):
 def test_a_manager_may_have_an_abstract_address_or_be_gone(monkeypatch, tmp_path):
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listening:
         listening.bind("\0" + str(tmp_path))
-        monkeypatch.setenv(service.SOCKET_VARIABLE, f"@{tmp_path}")
+        monkeypatch.setenv(running.SOCKET_VARIABLE, f"@{tmp_path}")
         notify("READY=1")
         assert listening.recv(100) == b"READY=1"
     notify("READY=1")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cli import supervision
-from cli.supervision import Supervisor
+from cli.commands.run import up
+from cli.commands.run.up import Supervisor
 from streaming.scratch import NoScratchError
 from tests.processes import is_running
 from tests.waiting import eventually
@@ -60,7 +60,7 @@ class Running:
 
 @pytest.fixture
 def start(monkeypatch):
-    monkeypatch.setattr(supervision, "_FIRST_PAUSE_SECONDS", 0.05)
+    monkeypatch.setattr(up, "_FIRST_PAUSE_SECONDS", 0.05)
     started: list[Running] = []
 
     def start(**scripts: str) -> Running:
@@ -87,7 +87,7 @@ def test_what_ends_starts_again_after_pauses_that_grow(start, caplog):
     running.stop.set()
     running.end()
     assert "brief ended with exit code 7, and starts again in 0 s" in caplog.text
-    pauses = [supervision._FIRST_PAUSE_SECONDS * 2**count for count in range(8)]
+    pauses = [up._FIRST_PAUSE_SECONDS * 2**count for count in range(8)]
     child = running.supervisor._children[0]
     assert child._pause_seconds in pauses[3:]
 
@@ -105,7 +105,7 @@ def test_what_was_ready_once_starts_again_where_something_is_unavailable(start):
 
 
 def test_a_child_that_reports_no_more_is_killed_and_starts_again(start, monkeypatch, caplog):
-    monkeypatch.setattr(supervision, "_SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(up, "_SILENT_SECONDS", 0.5)
     running = start(silent=PATIENT, speaking=READY + "while True: time.sleep(0.1); report(b'WATCHDOG=1')")
     eventually(lambda: len(running.of("silent")) >= 2)
     assert "silent has not reported for 0.5 s, so it is killed and starts again" in caplog.text
@@ -113,7 +113,7 @@ def test_a_child_that_reports_no_more_is_killed_and_starts_again(start, monkeypa
 
 
 def test_a_child_that_does_not_end_is_killed_with_what_it_started(start, monkeypatch, caplog):
-    monkeypatch.setattr(supervision, "_END_SECONDS", 0.5)
+    monkeypatch.setattr(up, "_END_SECONDS", 0.5)
     parent = "import subprocess\n" + DEAF.replace("while", "say(subprocess.Popen(['sleep', '600']).pid)\nwhile")
     running = start(deaf=parent)
     eventually(lambda: len(running.of("deaf")) == 2)

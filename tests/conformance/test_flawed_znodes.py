@@ -9,8 +9,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
+from cli.embedded.process import EmbeddedError
 from controller.contract.consequences import consequence_of
 from controller.contract.znodes import Flaw
 

@@ -11,8 +11,8 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import ACL, make_acl, make_digest_acl
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
+from cli.embedded.process import EmbeddedError
 from controller.contract.consequences import consequence_of
 from controller.contract.flaw import Flaw
 from controller.rules.flaws_besides import flaw_beside

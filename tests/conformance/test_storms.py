@@ -18,7 +18,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import NotControllerError, TopicAlreadyExistsError
 from kazoo.client import KazooClient
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Status, Transition
 from controller.contract.gauges_row import GaugesRow

@@ -19,7 +19,7 @@ from kafka.admin import (
 )
 from kafka.protocol.consumer import OffsetCommitRequest
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import ProbeConfig

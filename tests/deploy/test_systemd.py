@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.commands.run.init import Needs
-from cli.supervision import _END_SECONDS, _SILENT_SECONDS
+from cli.commands.run.up import _END_SECONDS, _SILENT_SECONDS
 from dashboards.serving.connections import MOST_CONNECTIONS
 from tests.programs import program
 

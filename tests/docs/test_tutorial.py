@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from cli.embedded.process import ChildProcess, free_port
 from tests.waiting import eventually
 

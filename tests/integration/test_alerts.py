@@ -7,7 +7,7 @@ import json
 import pytest
 from kazoo.client import KazooClient
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from controller.contract.metadata_rows import ControllerRow

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 from kazoo.client import KazooClient
 
-from cli.embedded.errors import EmbeddedError
+from cli.embedded.process import EmbeddedError
 from cli.main import main
 from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeeper_client
 from tests.migration.trees import put, settings

@@ -46,7 +46,7 @@ from questions.memory import Memory
 from questions.picture import Picture
 from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
 from questions.question import Scope
-from questions.timeline.selection import HistorySpan, Selection, TimelineRows
+from questions.timeline.events import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import rank_losses, rolling_order

@@ -6,9 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from questions.known_brokers import UnknownBrokersError
-from questions.may_restart import restartable
+from questions.may_restart import Obstacle, Restartable, TopicCount, Verdict, restartable
 from questions.picture import Picture, Present
-from questions.restartable import Obstacle, Restartable, TopicCount, Verdict
 from tests.questions.cluster import brokers, controller, look, settings, state, topic
 
 WELL = {

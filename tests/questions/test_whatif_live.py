@@ -21,7 +21,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError
 from kazoo.client import KazooClient
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from controller.contract.ids import TopicPartition
 from controller.model.context import Context
 from controller.restore.stored_context import new_context

@@ -13,7 +13,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 from pyspark.sql import SparkSession
 
-from cli.embedded.cluster import KafkaCluster
+from cli.embedded.kafka import KafkaCluster
 from cli.embedded.process import free_port
 from controller.contract.outputs import OUTPUTS
 from streaming.sources import records

@@ -9,8 +9,8 @@ import click
 from cli.printing import standard_error
 from cli.printing.standard_output import print_json_line
 from cli.running import ExitCode
-from cli.settings.id_lists import read_ids
 from cli.settings.options import GroupedCommand
+from cli.settings.parameters import read_ids
 from cli.sources.asking import ask
 from cli.sources.options import source_of, source_options
 from controller.contract.ids import BrokerId

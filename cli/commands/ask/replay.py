@@ -17,7 +17,7 @@ from cli.printing.replay_lines import RowWriter
 from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
-from cli.sources.moments import MomentParameter, ZxidParameter, chroot_option
+from cli.settings.parameters import MomentParameter, ZxidParameter, chroot_option
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Profile, profile_of, read_release

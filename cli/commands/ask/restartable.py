@@ -11,8 +11,8 @@ import click
 
 from cli.printing.standard_output import print_answer, print_line
 from cli.running import ExitCode
-from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.options import GroupedCommand
+from cli.settings.parameters import HIGHEST_ID
 from cli.settings.question_options import question_of, question_options
 from cli.sources.asking import answer_of, ask_as_long_as
 from cli.sources.options import source_of, source_options
@@ -20,9 +20,8 @@ from cli.sources.source import PROBE_PATIENCE_SECONDS
 from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
-from questions.may_restart import MayRestart
+from questions.may_restart import MayRestart, Restartable, Verdict
 from questions.question import NotFoundError
-from questions.restartable import Restartable, Verdict
 
 _EPILOG: Final = """\b
 Examples:

@@ -27,10 +27,9 @@ from cli.settings.config import (
     read_flags,
     read_settings,
 )
-from cli.settings.duration import Duration
-from cli.settings.id_lists import HIGHEST_ID
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
+from cli.settings.parameters import HIGHEST_ID, Duration
 from controller.contract.ids import BrokerId
 from ingest.config import IngestConfig
 from ingest.errors import IngestError

@@ -10,9 +10,9 @@ from types import FrameType
 
 import click
 
-from cli.extras import need_extra
 from cli.interrupts import INTERRUPTED
 from cli.running import ExitCode
+from cli.settings.errors import need_extra
 from streaming.scratch import scratch_directory
 
 
@@ -30,7 +30,7 @@ def demo(*, once: bool, keep: Path | None, port: int) -> int:
     from cli.demo.narrator import Narrator  # not for --help
     from cli.demo.stage import Stage, StageError
     from cli.demo.story import ChapterFailedError, play
-    from cli.embedded.errors import EmbeddedError
+    from cli.embedded.process import EmbeddedError
     from streaming.errors import StreamError
 
     narrator = Narrator()

@@ -6,8 +6,8 @@ from typing import Final
 
 import click
 
-from cli.extras import need_extra
 from cli.running import run_until_stopped
+from cli.settings.errors import need_extra
 from cli.settings.options import GroupedCommand
 from cli.sources.options import read_source_flags, source_of
 

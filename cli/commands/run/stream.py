@@ -11,9 +11,9 @@ from typing import Final
 import click
 
 from cli import checks
-from cli.extras import need_extra
 from cli.running import run_until_stopped
 from cli.settings.config import read_flags, read_settings, stream_config, watched_into
+from cli.settings.errors import need_extra
 from cli.settings.options import service_command, settings_options
 
 # SIGTERM lets the running batch finish within this time. If it does not, the next start repeats the batch.

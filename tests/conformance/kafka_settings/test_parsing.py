@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from cli.embedded.errors import EmbeddedError
 from cli.embedded.kafka import KafkaBroker
+from cli.embedded.process import EmbeddedError
 from controller.rules.releases import read_release
 from controller.rules.setting_definitions import BROKER_SETTINGS, TOPIC_SETTINGS
 from controller.rules.setting_values import ignored_broker_setting, refused_topic_setting
