@@ -41,6 +41,7 @@ from ingest.observed.paths import (
 )
 from ingest.observed.tree import Tree
 from ingest.zookeeper.client import WatchedZooKeeper
+from ingest.zookeeper.ensemble import modes_of
 from ingest.zookeeper.four_letter_words import why_unreachable
 from ingest.zookeeper.reading import ConnectionLostError
 
@@ -49,6 +50,7 @@ _LOG = logging.getLogger("kontrast.ingest.complete_read")
 _STOP_CHECK_SECONDS = 0.2
 _FIRST_WARNING_SECONDS = 2.0
 _LOOK_AT_ADDRESS_SECONDS = 0.5  # a session begins within 10 ms on loopback, and within a few round trips elsewhere
+_ONE_ENSEMBLE = "Ask one server at a time, and find out which one the brokers use"
 _CHECK = "Check that it runs and that the address is right"
 _JUTE_MAXBUFFER_BYTES = 0xFFFFF
 _TOPIC_DECODER: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict[str, Any])
@@ -253,9 +255,9 @@ def ask_once(
 ) -> _Found:
     """Return the answer over a session of its own, or `nothing` if asked to stop. Raise IngestError.
 
-    Retry after a lost connection.
+    Retry after a lost connection. Servers that are no ensemble have no answer, because the session's one is chance.
     """
-    inbox = Inbox()
+    inbox, modes = Inbox(), modes_of(config)
     zookeeper = WatchedZooKeeper(config, inbox, stop, reads_once=True)
     try:
         zookeeper.start()
@@ -267,7 +269,10 @@ def ask_once(
         while not stop.is_set():
             try:
                 zookeeper.begin_reading()
-                return ask(zookeeper)
+                found = ask(zookeeper)
+                if apart := modes.result().apart:
+                    raise IngestError(f"{apart}. {_ONE_ENSEMBLE}")
+                return found
             except ConnectionLostError:
                 zookeeper.check_login()
             if time.monotonic() >= deadline:

@@ -22,6 +22,7 @@ _REBUILD: Final = "`kontrast stream --rebuild`"
 
 BLINDING: Final = {
     kinds.REPLICA_DISCONNECTED.name: "Kontrast has lost ZooKeeper",
+    kinds.ZOOKEEPER_NO_ENSEMBLE.name: "the named ZooKeeper servers are not one ensemble",
     kinds.REPLICA_LACKS_RECORDS.name: "records were lost between `kontrast watch` and `kontrast stream`",
     kinds.CLUSTER_QUARANTINED.name: "Kontrast failed over records of this cluster",
 }

@@ -73,6 +73,13 @@ def conditions_of_left_sessions(header: Header) -> Iterator[Condition]:
 
 
 def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:
+    if ensemble.apart:
+        return Condition(
+            kind=kinds.ZOOKEEPER_NO_ENSEMBLE,
+            group=GROUP,
+            cause=f"{ensemble.apart}, so brokers and clients see one of them by chance",
+            ending="the named servers are one ensemble",
+        )
     lost, in_sync, needed = lost_servers(ensemble), voters_in_sync(ensemble), ensemble.voters // 2 + 1
     if header.feed.disconnected_ms and not any(server.mode for server in ensemble.servers):
         return _about_servers(

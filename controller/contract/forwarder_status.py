@@ -16,9 +16,11 @@ from controller.contract.ids import INT64, UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, Int64, TimeMs
 from controller.contract.row import NOT_KNOWN_MS, Count, MomentMs, RowBrokerId, RowZxid
 from controller.contract.znodes import Brokers
+from wording.sentences import joined
 
 DEFAULT_JUTE_MAXBUFFER = 0xFFFFF
 LEADING = ("leader", "standalone")
+_HEADS_APART: Final = 2
 
 _MeanMs = Annotated[float, msgspec.Meta(ge=-1, le=LATEST_MS)]
 
@@ -76,6 +78,15 @@ class Ensemble(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     def leader(self) -> ZooKeeperServer | None:
         """Return the leader or the only server."""
         return next((server for server in self.servers if server.mode in LEADING), None)
+
+    @property
+    def apart(self) -> str:
+        """Return that the servers are not one ensemble but have data of their own, as a clause, empty if unknown."""
+        heads = [f"{server.address} is {server.mode}" for server in self.servers if server.mode in LEADING]
+        is_alone = len(self.servers) > 1 and any(server.mode == "standalone" for server in self.servers)
+        if not is_alone and len(heads) < _HEADS_APART:
+            return ""
+        return f"the named ZooKeeper servers are not one ensemble ({joined(heads)})"
 
 
 FROM_FILES: Final = "replay"  # the session of records that were made from ZooKeeper's files

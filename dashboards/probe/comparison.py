@@ -10,14 +10,17 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from controller.contract.alert_kinds import kinds
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from controller.contract.metadata_rows import PartitionRow
+from controller.contract.znode_table import Place
 from controller.rules.states import PartitionState
 from dashboards.probe.broker import BrokerView, Leader
 from outputs.reading import ReadingCounts
 from questions.cluster_rows import ClusterSnapshot
+from questions.doubts import hidden_by
 from questions.memory import Memory
 from wording.sentences import counted
 
@@ -155,10 +158,17 @@ class CurrentRows:
     def now(self) -> ClusterSnapshot:
         """Return the present cluster. Raise NothingNewError while it is not ready."""
         for snapshot in self.memory.clusters():
-            is_ready = snapshot.ready and self._reading.snapshot().vouches_for(self.cluster)
+            is_ready = may_be_compared(snapshot) and self._reading.snapshot().vouches_for(self.cluster)
             if snapshot.cluster == self.cluster and is_ready and gauges_of(snapshot).session == "connected":
                 return snapshot
         raise NothingNewError
+
+
+def may_be_compared(snapshot: ClusterSnapshot) -> bool:
+    """Return whether the rows are of the brokers' cluster: all znodes are known, and /cluster/id is sound."""
+    flawed = (row for row in snapshot.open_alerts if row.alert == kinds.START_WILL_FAIL.name)
+    has_identity = all(Place.CLUSTER_ID.value not in row.examples for row in flawed)
+    return snapshot.ready and has_identity and hidden_by(snapshot.open_alerts) is None
 
 
 def now_ms() -> int:

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, TypeVar, cast
 
 from controller.contract.forwarder_status import Ensemble, LeftSession, ZooKeeperServer
 from controller.contract.ids import BrokerId, Zxid
-from ingest.config import IngestConfig
+from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.observed.paths import BROKERS
 from ingest.zookeeper.four_letter_words import (
     NotServingError,
@@ -230,6 +230,22 @@ def _described(  # noqa: PLR0913 (the answers of a server)
         synced_followers=number(more.get("zk_synced_followers")),
         expired_sessions=number(more.get("zk_stale_sessions_expired")),
     )
+
+
+def modes_of(config: ZooKeeperConfig) -> Future[Ensemble]:
+    """Begin to ask the servers of the address for their modes alone. One without an answer has no mode."""
+    return _rounds.submit(_modes_of, config)
+
+
+def _modes_of(config: ZooKeeperConfig) -> Ensemble:
+    tls, servers = tuple(tls_of(config).items()), []
+    named = servers_of(named_servers(config.servers), ())
+    for server in named if len(named) > 1 else ():
+        mode = ""
+        with suppress(UnansweredError):
+            mode = read_srvr(ask("srvr", server, tls)).get("Mode", "")
+        servers.append(ZooKeeperServer(address=str(server), mode=mode))
+    return Ensemble(servers=tuple(servers))
 
 
 _EXPIRY: Final = re.compile(r"expire at \w+ (\w+ +\d+ \d+:\d+:\d+) \S+ (\d+):")

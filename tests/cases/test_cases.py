@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 from kazoo.client import KazooClient
 
+from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
 from tests.cases import deadly_znodes, znodes
 from tests.cases.files import ACCEPTED, REFUSED
@@ -202,6 +203,32 @@ def test_a_case_has_its_right_answer(name, expected, address):
     for pattern in expected.lacks:
         assert not re.search(pattern, said), f"{expected.command} has {pattern!r}: {said}"
     assert exit_code == expected.exit_code, said
+
+
+def test_servers_that_are_no_ensemble_are_not_one_cluster(address, shared_zookeeper, tmp_path):
+    first = address("well-with-four-brokers")
+    with ZooKeeper(tmp_path / "second") as second:
+        client = KazooClient(second.connect_string)
+        client.start(timeout=30)
+        chroot = first.removeprefix(shared_zookeeper)
+        CASES["well-with-four-brokers"].write(client, chroot)
+        both = f"{shared_zookeeper},{second.connect_string}{chroot}"
+        asked = (
+            "check",
+            "lint",
+            "explain orders-0",
+            "explain controller",
+            "restartable --broker 1",
+            "whatif --rolling",
+        )
+        for command in (*asked, "migration check --release 3.9.2"):
+            exit_code, said = ask(command, both)
+            assert re.match(r"kontrast: the named ZooKeeper servers are not one ensemble .*is standalone and", said), (
+                said
+            )
+            assert exit_code == 3
+        client.stop()
+        client.close()
 
 
 def test_every_case_is_asked():

@@ -77,6 +77,23 @@ def test_a_server_alone_is_no_quorum_at_risk():
     assert ensemble_in_words(history.context.header) == "zk1:2181 stands alone"
 
 
+@pytest.mark.parametrize(
+    ("modes", "named"),
+    [
+        (("standalone", "standalone"), "zk1:2181 is standalone and zk2:2181 is standalone"),
+        (("standalone", ""), "zk1:2181 is standalone"),
+        (("follower", "leader", "standalone"), "zk2:2181 is leader and zk3:2181 is standalone"),
+        (("leader", "follower", "leader"), "zk1:2181 is leader and zk3:2181 is leader"),
+    ],
+)
+def test_servers_that_are_no_ensemble_page(modes, named):
+    servers = tuple(replace(each, mode=mode) for each, mode in zip(ensemble().servers, modes, strict=False))
+    history = after(replace(ensemble(), servers=servers))
+    (alert,) = (row for row in history.open_alerts().values() if row.severity is Severity.PAGE)
+    said = f"the named ZooKeeper servers are not one ensemble ({named}), so "
+    assert (alert.alert, alert.cause.startswith(said)) == ("ZooKeeperNoEnsemble", True)
+
+
 def test_a_restart_of_a_server_opens_no_alert():
     history = after(ensemble(), times=1)
     described(history, one_lost(), times=2)

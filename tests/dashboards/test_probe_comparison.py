@@ -6,11 +6,23 @@ import pytest
 
 from dashboards.errors import ServeError
 from dashboards.probe.broker import Leader, ProbeError, choose_endpoint
-from dashboards.probe.comparison import DifferenceKind, PartitionDifference, differences, lasting
+from dashboards.probe.comparison import DifferenceKind, PartitionDifference, differences, lasting, may_be_compared
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from dashboards.probe.findings import BrokerFindings, open_alert
+from questions.cluster_rows import ClusterSnapshot
+from questions.memory import Memory
+from tests.controller.znode_history import ZnodeHistory
 
 LIVE = {1, 2}
+
+
+def snapshot_of(history: ZnodeHistory) -> ClusterSnapshot:
+    """Return the cluster in the rows of its history."""
+    memory = Memory()
+    for row in history.effects:
+        memory.apply(row)
+    (found,) = memory.clusters()
+    return found
 
 
 @pytest.fixture
@@ -52,6 +64,33 @@ def test_a_leader_that_is_not_live_has_no_address(judge):
 def test_a_partition_that_brokers_do_not_know_yet_is_not_missing(judge):
     assert judge(None, state="NewPartition") is None
     assert judge(None, leader_epoch=-1) is None
+
+
+@pytest.mark.parametrize("dead", [(), (3,), (2, 3)])
+def test_a_topic_whose_deletion_waits_is_no_stale_view(dead):
+    """Brokers hear of a deletion replica by replica, so any view is right: led, without a leader, or unknown."""
+    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 1, [1, 2, 3])}})
+    for broker in dead:
+        history.broker_leaves(broker)
+    history.delete_topic("t")
+    history.restart()
+    row = history.row("t", 0)
+    assert row.deleting
+    for seen in ({}, {("t", 0): Leader(1, 0)}, {("t", 0): Leader(-2, 9)}):
+        assert not differences({("t", 0): row}, seen, LIVE)
+
+
+@pytest.mark.parametrize("written", [{"id": "second"}, b"x", None])
+def test_nothing_is_compared_while_the_clusters_id_is_not_the_former(written):
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 1, [1, 2])}})
+    history.write("/cluster/id", {"version": "1", "id": "first"})
+    assert may_be_compared(snapshot_of(history))
+    if written is None:
+        history.delete("/cluster/id")
+    else:
+        history.write("/cluster/id", written if isinstance(written, bytes) else {"version": "1", **written})
+    history.heartbeat()
+    assert not may_be_compared(snapshot_of(history))
 
 
 def test_a_partition_without_a_row_is_unexpected():

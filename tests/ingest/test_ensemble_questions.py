@@ -78,6 +78,22 @@ def test_a_registration_of_a_session_without_a_connection_is_named(
         broker.close()
 
 
+def test_two_servers_that_are_no_ensemble_page(
+    zookeeper: ZooKeeper, kafka: KazooClient, tmp_path: Path, watch: Callable[..., Watching]
+) -> None:
+    make_cluster(kafka)
+    with ZooKeeper(tmp_path / "second") as second:
+        other = KazooClient(second.connect_string)
+        other.start(timeout=30)
+        make_cluster(other)
+        address = f"{zookeeper.connect_string},{second.connect_string}"
+        watching = watch(zookeeper=address, ensemble_interval_seconds=INTERVAL_SECONDS)
+        newest(watching, lambda one: one.apart)
+        eventually(lambda: "ZooKeeperNoEnsemble" in open_alerts(watching.records()))
+        other.stop()
+        other.close()
+
+
 def test_a_slow_answer_ends_with_its_time(zookeeper: ZooKeeper, tmp_path: Path) -> None:
     with Relay(zookeeper.port, bytes_per_second=100) as relay:
         address = f"127.0.0.1:{relay.port}"

@@ -20,6 +20,20 @@ ZOOKEEPER_NO_QUORUM: Final = AlertKind(
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
+ZOOKEEPER_NO_ENSEMBLE: Final = AlertKind(
+    name="ZooKeeperNoEnsemble",
+    severity=Severity.PAGE,
+    headline="the named ZooKeeper servers are not one ensemble",
+    step="name one ensemble",
+    meaning="The address names servers that are not one ensemble, each with data of its own.",
+    advice=Advice(
+        "Give Kontrast and the brokers the servers of one ensemble. If all should be one, do not join them while "
+        "brokers run: one half's znodes are lost. Find out first which half the brokers use, then give each server "
+        "the server.N lines of all.",
+    ),
+    patience_ms=10 * SECOND_MS,
+    of_replica=True,
+)
 ZOOKEEPER_QUORUM_AT_RISK: Final = AlertKind(
     name="ZooKeeperQuorumAtRisk",
     severity=Severity.WARN,
