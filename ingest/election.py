@@ -22,6 +22,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.recipe.lock import Lock
 
 from ingest.config import IngestConfig
+from ingest.errors import UnreachableError
 from ingest.separation import refuse_watched_ensemble
 from ingest.sinks.sink import SinkUnavailableError
 from ingest.zookeeper.restorable import RestorableClient, login_of, tls_of
@@ -120,7 +121,7 @@ class Election:
                 if (generation := candidacy.win(self._newest)) is not None:
                     _LOG.info("%s: this forwarder leads, generation %d", self._config.cluster, generation)
                     return ForwardingTerm(generation, candidacy.holds)
-            except (KazooException, KazooTimeoutError, SinkUnavailableError) as error:
+            except (KazooException, KazooTimeoutError, SinkUnavailableError, UnreachableError) as error:
                 if not self._stop.is_set():
                     why = str(error) or type(error).__name__
                     _LOG.warning("%s: retrying the election after %s", self._config.cluster, why)

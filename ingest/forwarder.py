@@ -126,6 +126,7 @@ class Forwarder:
                         f"{self._config.to} could not be reached within {self._config.connect_timeout_seconds:g} s. "
                         f"Check that it runs and that the address is right ({error})"
                     ) from error
+                self._forwarding.goes_on_trying |= waits_for_room
                 level = logging.DEBUG if is_told else logging.WARNING
                 until = "there is room" if waits_for_room else f"{self._config.connect_timeout_seconds:g} s have passed"
                 _LOG.log(level, "%s takes no records, trying again until %s: %s", self._config.to, until, error)
@@ -134,6 +135,7 @@ class Forwarder:
         return None
 
     def _goes_on(self, error: UnreachableError) -> None:
+        self._forwarding.goes_on_trying = True
         _LOG.error("%s: %s. Kontrast goes on trying", self._config.cluster, error)
 
     def _connect(self, zookeeper: WatchedZooKeeper, inbox: Inbox, stop: threading.Event) -> None:
@@ -197,7 +199,7 @@ class _Watch:
             try:
                 self._forward(has_news)
             except ConnectionLostError:
-                self._in_step = False
+                self._in_step, self._forwarding.goes_on_trying = False, True
                 self._stop.wait(_READ_AGAIN_SECONDS)
             if self._in_step and time.monotonic() >= self._look_at:
                 self._look_at = time.monotonic() + _LOOK_FOR_READERS_SECONDS

@@ -22,7 +22,7 @@ from controller.contract.ids import BrokerId, Zxid
 from controller.contract.znodes import BrokerZnode, ZnodeError, decode
 from ingest.complete_read import wait_for_connection
 from ingest.config import IngestConfig, ZooKeeperConfig
-from ingest.errors import IngestError
+from ingest.errors import IngestError, UnreachableError
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Value
 from ingest.zookeeper.client import WatchedZooKeeper
@@ -155,9 +155,9 @@ def _watching(config: IngestConfig, stop: threading.Event) -> Iterator[WatchedZo
     except ConnectionLostError as error:
         session.check_login()
         if not stop.is_set():
-            raise IngestError(
+            raise UnreachableError(
                 f"the connection to ZooKeeper at {config.zookeeper} was lost before Kontrast knew that the stream and "
-                "the election are in another one. Start again"
+                "the election are in another one"
             ) from error
     finally:
         session.close()

@@ -33,6 +33,7 @@ class Forwarding:
     stands_for_election: bool = False  # it has its sink, and leads or waits for its turn
     generation: int = 0
     is_connected: bool = False
+    goes_on_trying: bool = False  # something that it needs did not answer in time, and nobody need start it again
     watch_mode: str = "unknown"
     znodes: int = 0  # the number that readers of the stream know
     forbidden_znodes: int = 0
@@ -54,8 +55,13 @@ class Forwarding:
 
     @property
     def works(self) -> bool:
-        """Return whether the cluster was read as a whole, or the forwarder takes part in an election."""
-        return self.heartbeat_ms > 0 or self.stands_for_election
+        """Return whether the cluster was read as a whole, or the forwarder does what it can until that is possible."""
+        return self.heartbeat_ms > 0 or self.stands_for_election or self.goes_on_trying
+
+    @property
+    def is_away(self) -> bool:
+        """Return whether the cluster could not be read so far, although the forwarder's turn may have come."""
+        return self.goes_on_trying and self.heartbeat_ms == 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,7 +92,10 @@ def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpSe
 
     def readyz(_: Request) -> PlainTextResponse:
         waiting = [forwarding.cluster for forwarding in forwardings if not forwarding.works]
+        away = [forwarding.cluster for forwarding in forwardings if forwarding.is_away]
         text = f"not completely read yet: {', '.join(waiting)}\n" if waiting else "ready\n"
+        if away:
+            text += f"away, but tried again and again: {', '.join(away)}\n"
         return PlainTextResponse(text, status_code=503 if waiting else 200)
 
     healthz = Route("/healthz", lambda _: PlainTextResponse("ok\n"))

@@ -1,5 +1,6 @@
 """`kontrast watch` as a process, on a real ZooKeeper."""
 
+import os
 import re
 import signal
 import socket
@@ -23,9 +24,10 @@ _DEADLINE_SECONDS = 60
 
 
 @contextmanager
-def watching(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+def watching(log: Path, *arguments: str, **variables: str) -> Iterator[subprocess.Popen[bytes]]:
     with log.open("wb") as stderr:
-        process = subprocess.Popen([sys.executable, "-m", "cli", "watch", *arguments], stderr=stderr)
+        command = [sys.executable, "-m", "cli", "watch", *arguments]
+        process = subprocess.Popen(command, stderr=stderr, env=os.environ | variables)
     try:
         yield process
     finally:
@@ -55,17 +57,23 @@ def test_a_watched_cluster_is_in_the_journal_and_sigterm_ends_in_order(watched: 
     assert "Traceback" not in log.read_text()
 
 
-def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched(watched: str, tmp_path):
+def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched_and_the_service_ready(watched: str, tmp_path):
     file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "orders"
-    with socket.socket() as bound:
+    with socket.socket() as bound, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         bound.bind(("127.0.0.1", 0))  # bound without listening, so connections are refused
+        manager.bind(str(tmp_path / "manager"))
         absent = f"127.0.0.1:{bound.getsockname()[1]}"
         file.write_text(
-            "[watch]\nheartbeat_seconds = 0.2\nconnect_timeout_seconds = 3\n"
+            '[watch]\nheartbeat_seconds = 0.2\nconnect_timeout_seconds = 3\nmetrics_listen = "127.0.0.1:0"\n'
             f'[clusters.orders]\nzookeeper = "{watched}"\nto = "journal:{journal}"\n'
             f'[clusters.absent]\nzookeeper = "{absent}"\nto = "journal:{tmp_path / "absent"}"\n'
         )
-        with watching(log, "--config", str(file)) as process:
+        with watching(log, "--config", str(file), NOTIFY_SOCKET=str(tmp_path / "manager")) as process:
+            manager.settimeout(_DEADLINE_SECONDS)
+            assert manager.recv(100) == b"READY=1"
+            page = re.search(r"metrics: (http\S+)/metrics", log.read_text())[1]
+            with urllib.request.urlopen(f"{page}/readyz", timeout=_DEADLINE_SECONDS) as answer:
+                assert answer.read() == b"ready\naway, but tried again and again: absent\n"
             given_up = f"absent: ZooKeeper at {absent} could not be reached within 3 s"
             eventually(lambda: log.read_text().count(given_up) > 1)  # it goes on trying
             before = heartbeats(journal, "orders")

@@ -78,5 +78,9 @@ def test_it_is_ready_once_each_cluster_was_read_or_waits_for_its_turn() -> None:
         assert ready() == (503, "not completely read yet: north, south\n")
         read.heartbeat_ms = 1500
         assert ready() == (503, "not completely read yet: south\n")
-        waits.stands_for_election = True
+        waits.goes_on_trying = True
+        assert ready() == (200, "ready\naway, but tried again and again: south\n")
+        waits.heartbeat_ms = 1500
+        assert ready() == (200, "ready\n")
+        waits.heartbeat_ms, waits.goes_on_trying, waits.stands_for_election = 0, False, True
         assert ready() == (200, "ready\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import pytest
@@ -18,6 +19,7 @@ from ingest.forwarder import Forwarder
 from ingest.separation import KafkaIdentity, refuse_watched_cluster
 from tests.ingest.conftest import make_cluster
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
+from tests.waiting import eventually
 from transport.address import KafkaAddress
 
 
@@ -71,6 +73,20 @@ def test_an_election_in_the_watched_ensemble_is_refused_before_anything_is_writt
     with closing(terms), pytest.raises(IngestError, match="is the watched ensemble under another name"):
         terms.next_term()
     assert znodes(in_memory) == before
+
+
+def test_a_candidate_whose_watched_ensemble_is_away_is_sure_later(
+    in_memory: ZooKeeperInMemory, electing: Callable[..., IngestConfig], caplog: pytest.LogCaptureFixture
+) -> None:
+    in_memory.kill()
+    with ZooKeeperInMemory() as another:
+        config = electing(another.connect_string, connect_timeout_seconds=0.5)
+        with closing(open_terms(config, threading.Event(), nothing)) as terms, ThreadPoolExecutor() as pool:
+            term = pool.submit(terms.next_term)
+            eventually(lambda: caplog.text.count("retrying the election after ZooKeeper at") > 1)
+            assert znodes(another) == ["zookeeper"]
+            in_memory.start()
+            assert term.result().holds()
 
 
 def test_an_election_in_a_watched_ensemble_in_which_nothing_is_yet_is_refused(
