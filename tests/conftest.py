@@ -128,6 +128,7 @@ def spark(java: Path) -> Iterator[SparkSession]:
     )
     connector = jars(SPARK_KAFKA_CONNECTOR)
     with spark_session(config, threading.Event(), jars=connector, class_path=jars_before(config)) as session:
+        session.conf.set("spark.sql.streaming.stateStore.maintenanceInterval", "5s")  # a test waits for a snapshot
         yield session
 
 

@@ -23,7 +23,6 @@ from tests.ingest.conftest import (
     Watching,
     changes,
     make_cluster,
-    records_of_a_closing_session,
     replayed_tree,
     server_tree,
     server_zxid,
@@ -36,7 +35,6 @@ from transport.journal import JournalWriter, end_offset, read_journal
 from transport.topics import request_complete_read
 
 Watch = Callable[..., Watching]
-LONG_WINDOW_MS = 3_000  # longer than a few writes take while other tests use every core
 
 
 def create_and_delete(kafka: KazooClient, path: str) -> None:
@@ -92,39 +90,6 @@ def test_the_cluster_s_id_is_forwarded_also_of_a_cluster_that_begins_later(kafka
     (created,) = (record for record in watching.after(seq) if record.path)
     assert (created.path, created.data) == ("/cluster/id", '{"version":"1","id":"x"}')
     assert "/cluster/id" in {record.path for record in watch(journal="another").records()}
-
-
-def test_a_znode_that_came_and_went_within_a_window_is_forwarded(kafka: KazooClient, watch: Watch) -> None:
-    make_cluster(kafka)
-    watching = watch(coalesce_ms=LONG_WINDOW_MS)
-    seq = watching.settled()
-    created = kafka.create("/admin/delete_topics/t", include_data=True)[1]
-    kafka.delete("/admin/delete_topics/t")
-    watching.settled()
-    records = [record for record in watching.after(seq) if record.path]
-    assert changes(records) == [("created", "/admin/delete_topics/t"), ("deleted", "/admin/delete_topics/t")]
-    assert records[0].zxid == created.czxid < records[1].zxid
-
-
-def test_a_closing_session_takes_the_controller_before_the_broker(watched: str, watch: Watch) -> None:
-    records = records_of_a_closing_session(watched, watch)
-    assert changes(records) == [("deleted", "/controller"), ("deleted", "/brokers/ids/1")]
-    assert records[0].zxid == records[1].zxid > 0
-
-
-def test_a_cause_that_was_written_again_still_comes_before_its_effect(kafka: KazooClient, watch: Watch) -> None:
-    make_cluster(kafka)
-    watching = watch(coalesce_ms=LONG_WINDOW_MS)
-    seq = watching.settled()
-    state = "/brokers/topics/t/partitions/0/state"
-    kafka.set(state, b"1")
-    kafka.set("/brokers/topics/t", b"reassigned")
-    kafka.set(state, b"2")
-    kafka.set("/brokers/topics/t", b"done")
-    watching.settled()
-    records = [record for record in watching.after(seq) if record.path]
-    assert [(record.path, record.data) for record in records] == [("/brokers/topics/t", "done"), (state, "2")]
-    assert records[0].zxid < records[1].zxid < records[0].mzxid
 
 
 def test_a_transaction_is_never_split_under_load(kafka: KazooClient, watch: Watch) -> None:
@@ -266,28 +231,6 @@ def no_room_beyond(size_bytes: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
-def test_records_wait_for_a_journal_without_room_and_none_is_lost(
-    kafka: KazooClient, watch: Watch, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    make_cluster(kafka)
-    watching = watch()
-    seq = watching.settled()
-    segment = next((tmp_path / "journal").glob("*.log"))
-    with no_room_beyond(segment.stat().st_size):
-        kafka.set("/brokers/topics/t", b"in need")
-        create_and_delete(kafka, "/admin/delete_topics/t")
-        eventually(lambda: "records cannot be delivered" in caplog.text)
-        assert "no room left" in caplog.text
-        assert changes(watching.after(seq)) == []
-    watching.settled()
-    assert "without a loss" in caplog.text
-    written, appeared, gone = changes(watching.after(seq))
-    assert written == ("node", "/brokers/topics/t")
-    # Its value is sent, too, if it was read before the deletion came.
-    assert appeared in {(kind, "/admin/delete_topics/t") for kind in ("created", "node")}
-    assert gone == ("deleted", "/admin/delete_topics/t")
 
 
 def test_after_too_many_changes_only_what_no_read_can_show_is_sent_before_the_read(

@@ -12,6 +12,7 @@ from controller.contract.records import decode_record, encode_record
 from ingest.errors import IngestError
 from tests.extremes import TEXTS
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree
+from tests.lanes import in_gate
 from tests.znode_contents import contents_at_extremes
 
 pytestmark = pytest.mark.usefixtures("shared_chroot")
@@ -64,7 +65,7 @@ def comes_through(watching: Watching, kafka: KazooClient) -> bool:
     return replayed_tree(records) == server_tree(kafka)
 
 
-@pytest.mark.parametrize("parent", ["/brokers/topics", "/config/topics"])
+@pytest.mark.parametrize("parent", in_gate("/brokers/topics", of=["/brokers/topics", "/config/topics"]))
 def test_contents_are_read_and_their_changes_are_seen(kafka: KazooClient, watch: Watch, parent: str) -> None:
     make_cluster(kafka)
     paths = [f"{parent}/x-{number}" for number in range(len(CONTENTS))]

@@ -19,6 +19,7 @@ from tests.ingest.conftest import (
     server_tree,
 )
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
+from tests.lanes import in_gate
 from tests.relay import Relay
 from tests.waiting import eventually
 from transport.forwarding import ReadReason
@@ -143,7 +144,7 @@ def test_a_packet_without_measure_is_not_gathered_and_logged_once(
     assert f"{length} bytes, expected at most" in told.getMessage()
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", in_gate(0, 1, of=range(5)))
 def test_replaying_the_records_of_any_history_gives_the_servers_tree(
     in_memory: ZooKeeperInMemory, kafka: KazooClient, watch: Watch, seed: int
 ) -> None:

@@ -58,28 +58,10 @@ def login_server(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
         yield server
 
 
-def test_a_session_that_logs_in_watches_and_reads(
+def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(
     login_server: ZooKeeper, watch: Callable[..., Watching], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    watching = watch(
-        zookeeper=login_server.connect_string,
-        zookeeper_username="kontrast",
-        zookeeper_password_file=password_file(tmp_path),
-    )
-    assert watching.count(RecordKind.SNAPSHOT_END) == 1
-    login_server.kill()
-    eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
-    login_server.start()
-    eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
-    watching.stop()
-    assert SECRET not in caplog.text
-    assert SECRET not in repr(watching.config)
-
-
-def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(
-    login_server: ZooKeeper, watch: Callable[..., Watching], tmp_path: Path
-) -> None:
     file = Path(password_file(tmp_path))
     watching = watch(
         zookeeper=login_server.connect_string, zookeeper_username="kontrast", zookeeper_password_file=str(file)
@@ -91,22 +73,10 @@ def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(
     login_server.start()
     eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
     watching.stop()
+    assert SECRET not in caplog.text + repr(watching.config)
 
 
-def test_a_password_may_be_in_the_environment(
-    login_server: ZooKeeper, watch: Callable[..., Watching], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OF_ZOOKEEPER", SECRET)
-    watching = watch(
-        zookeeper=login_server.connect_string,
-        zookeeper_username="kontrast",
-        zookeeper_password_variable="OF_ZOOKEEPER",
-    )
-    assert watching.count(RecordKind.SNAPSHOT_END) == 1
-    assert SECRET not in repr(watching.config)
-
-
-def test_a_wrong_password_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
+def test_a_wrong_password_or_none_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
     for starts in (forward, read):
         with pytest.raises(IngestError, match="refuses the login as 'kontrast'. Check zookeeper_username") as refused:
             starts(
@@ -116,10 +86,6 @@ def test_a_wrong_password_is_one_sentence(login_server: ZooKeeper, tmp_path: Pat
                 zookeeper_password_file=password_file(tmp_path, "wrong"),
             )
         assert "wrong" not in str(refused.value).replace("password", "")
-
-
-def test_a_server_that_demands_a_login_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
-    for starts in (forward, read):
         with pytest.raises(IngestError, match="demands a login. Give zookeeper_username and its password"):
             starts(tmp_path, zookeeper=login_server.connect_string)
 
@@ -260,7 +226,12 @@ def test_what_cannot_work_is_refused_by_name(tmp_path: Path, settings: dict[str,
         ZooKeeperConfig(zookeeper="h:1", **given)
 
 
-def test_a_password_that_is_no_text_is_refused(tmp_path: Path) -> None:
+def test_a_password_is_that_of_its_variable_and_one_that_is_no_text_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OF_ZOOKEEPER", SECRET)
+    config = ZooKeeperConfig(zookeeper="h:1", zookeeper_username="u", zookeeper_password_variable="OF_ZOOKEEPER")
+    assert config.password == SECRET
     (tmp_path / "file").write_bytes(b"\xff")
     config = ZooKeeperConfig(zookeeper="h:1", zookeeper_username="u", zookeeper_password_file=str(tmp_path / "file"))
     with pytest.raises(IngestError, match="cannot be read: "):

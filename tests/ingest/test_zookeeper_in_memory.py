@@ -16,6 +16,7 @@ from cli.embedded.zookeeper import ZooKeeper
 from tests.ingest.test_zookeeper import Session
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.kraft import zookeeper_client
+from tests.lanes import in_gate
 from tests.relay import Relay
 from tests.waiting import eventually
 
@@ -132,7 +133,7 @@ def history(address: str, seed: int) -> dict[str, object]:
         return {"answers": transcript.lines, "events": events, "fired": transcript.fired}
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", in_gate(0, 1, of=range(4)))
 def test_it_answers_as_a_real_server(zookeeper: ZooKeeper, seed: int) -> None:
     with ZooKeeperInMemory() as in_memory:
         ours, real = history(in_memory.connect_string, seed), history(zookeeper.connect_string, seed)
@@ -169,6 +170,7 @@ def lives(server: ZooKeeper | ZooKeeperInMemory) -> list[object]:
         return [answered_in_the_pause, stat.ephemeralOwner == staying.client_id[0], stat.numChildren, states]
 
 
+@pytest.mark.nightly
 def test_sessions_live_as_with_a_real_server(zookeeper: ZooKeeper) -> None:
     with ZooKeeperInMemory() as in_memory:
         assert lives(in_memory) == lives(zookeeper) == [False, True, 0, ["SUSPENDED", "LOST", "CONNECTED"]]

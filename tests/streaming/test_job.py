@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
 
 import pytest
 
 from controller.contract.job_row import JobRow
-from controller.contract.outputs import OUTPUTS, decode_row
+from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.job_in_a_thread import running
@@ -28,18 +26,6 @@ def test_every_output_holds_what_the_replica_says_row_for_row(streams, work_off)
     streams.append(life.lines)  # repeated records change nothing
     work_off(streams.config())
     assert streams.read_all() == expected
-
-
-def test_clusters_in_one_stream_are_followed_apart(streams, work_off):
-    east, west = life_of("east", topics=3), life_of("west", topics=5, losses=1)
-    mixed = [line for pair in zip(east.lines, west.lines, strict=False) for line in pair]
-    streams.append([*mixed, *east.lines[len(west.lines) :], *west.lines[len(east.lines) :]])
-    work_off(streams.config())
-    for output in OUTPUTS:
-        rows = streams.read(output)
-        for life in (east, west):
-            own = [row for row in rows if json.loads(row)["cluster"] == life.cluster]
-            assert own == life.rows()[output]
 
 
 def test_restarts_in_the_middle_lose_and_double_nothing(streams, work_off):
@@ -65,37 +51,6 @@ def test_a_batch_that_was_written_in_part_is_completed(streams, work_off):
     assert streams.read("gauges") == []
     work_off(streams.config())
     assert streams.read_all() == life.rows()
-
-
-def test_a_line_that_is_no_record_is_kept_as_a_refused_row_and_disturbs_nothing(streams, work_off):
-    life = life_of("east", topics=2)
-    bad = {
-        b"garbage": "",
-        b"\xff\xfe\x00": "",
-        b"": "",
-        b'{"cluster": "east", "kind": "unheard-of"}': "east",
-        b'{"cluster":"","generation":1,"seq":0,"kind":"heartbeat","observed_ms":1,"v":1}': "",
-        b'{"cluster":"east","generation":1,"seq":9,"kind":"heartbeat","observed_ms":1,"v":99}': "east",
-    }
-    streams.append([*life.lines[:5], *bad, *life.lines[5:]])
-    work_off(streams.config())
-    refused = [json.loads(row) for row in streams.read("refused")]
-    assert Counter(row["cluster"] for row in refused) == Counter(bad.values())
-    assert {row["data"] for row in refused} >= {"garbage", ""}
-    assert {row["data_base64"] for row in refused} == {None, "//4A"}
-    assert all(row["path"].startswith(f"journal:{streams.input}@0:") and row["reason"] for row in refused)
-    assert len({(row["seq"], row["ordinal"]) for row in refused}) == len(bad)
-    expected = life.rows()
-    assert {**streams.read_all(), "refused": []} == expected
-
-
-def test_a_new_checkpoint_goes_on_behind_the_outputs_of_an_older_one(streams, work_off, tmp_path):
-    life = life_of("east", topics=2)
-    streams.append(life.lines)
-    work_off(streams.config(max_batch_bytes=2048))
-    work_off(streams.config(checkpoint=str(tmp_path / "another")))
-    once = life.rows()
-    assert streams.read_all() == {output: rows + rows for output, rows in once.items()}
 
 
 def test_a_job_waits_for_its_journal_and_finishes_its_batch_when_it_is_stopped(spark, streams, work_off):

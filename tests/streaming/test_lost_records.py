@@ -14,7 +14,6 @@ from pyspark.sql import SparkSession
 from controller.contract.effect_rows import RefusedRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import decode_row
-from controller.contract.records import RecordKind
 from streaming.errors import StreamError
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
@@ -112,14 +111,6 @@ def test_a_stream_whose_beginning_is_gone_when_the_job_first_starts(spark: Spark
         eventually(lambda: complete_read_requested_ns(streams.input) > 0)
         streams.append(later.lines)
         eventually(lambda: the_end_is_known(streams, later))
-
-
-def test_one_record_that_never_came(streams: Streams, work_off) -> None:
-    life = life_of("east", topics=2)
-    lost = next(at for at, record in enumerate(life.records) if record.kind is RecordKind.DELETED)
-    streams.append([*life.lines[:lost], *life.lines[lost + 1 :]])
-    work_off(streams.config())
-    assert not gauges(streams)[-1].ready
 
 
 def send(server: str, topic: str, lines: list[bytes]) -> None:

@@ -161,16 +161,22 @@ def test_a_repeated_batch_works_on_the_stored_state_not_on_the_remembered_one(te
 
 def test_what_is_no_record_is_counted_and_kept_with_its_place_bytes_and_reason(tester):
     life = life_of("east", topics=1)
-    other = life_of("west", topics=1).lines[0]
-    rows = tester.apply([life.lines[0], b"\xff\x00", other, *life.lines[1:]])
+    texts = [
+        life_of("west", topics=1).lines[0],
+        b"",
+        b'{"cluster": "east", "kind": "unheard-of"}',
+        b'{"cluster":"","generation":1,"seq":0,"kind":"heartbeat","observed_ms":1,"v":1}',
+        b'{"cluster":"east","generation":1,"seq":9,"kind":"heartbeat","observed_ms":1,"v":99}',
+    ]
+    rows = tester.apply([life.lines[0], b"\xff\x00", *texts, *life.lines[1:]])
     refused = [json.loads(row) for row in rows.pop("refused")]
     assert [(row["seq"], row["data"], row["data_base64"]) for row in refused] == [
         (1, None, "/wA="),
-        (2, other.decode(), None),
+        *((at, text.decode(), None) for at, text in enumerate(texts, 2)),
     ]
-    assert all(row["reason"].startswith("not a record") for row in refused)
+    assert all(row["reason"] for row in refused)
     assert rows == {output: published for output, published in life.rows().items() if output != "refused"}
-    assert (tester.applied["records"], tester.applied["refused"]) == (len(life.lines), 2)
+    assert (tester.applied["records"], tester.applied["refused"]) == (len(life.lines), 1 + len(texts))
     tester.apply([b"garbage"])
     assert (tester.applied["records"], tester.applied["refused"], tester.applied["first"]["wall_ms"]) == (0, 1, 0)
 
@@ -251,6 +257,7 @@ def test_a_cluster_whose_records_fail_is_in_quarantine_until_a_complete_read(tes
     with monkeypatch.context() as patched:
         patched.setattr(replica_module, "steps", failing_at(half + 3, replica_module.steps))
         rows = tester.apply(life.lines[half:])
+        assert (tester.applied["lacks_records"], tester.applied["records"]) == (True, len(life.lines) - half)
         west = life_of("west", topics=2, losses=1)
         assert tester.apply(west.lines, cluster="west") == west.rows()
     kept = [json.loads(line)["data"].encode() for line in rows["refused"]]
@@ -298,15 +305,6 @@ def test_a_recovered_cluster_that_fails_again_is_asked_for_with_patience(tester,
         tester.apply(life_of("east", topics=2).in_generation(generation + 1).lines)
         assert not tester.applied["lacks_records"]
     assert tester.applied["failures"] == 2
-
-
-def test_the_job_asks_for_a_complete_read_of_a_cluster_in_quarantine(tester, monkeypatch):
-    life = life_of("east", topics=2)
-    with monkeypatch.context() as patched:
-        patched.setattr(replica_module, "steps", failing_at(3, replica_module.steps))
-        tester.apply(life.lines)
-    assert tester.applied["lacks_records"]
-    assert tester.applied["records"] == len(life.lines)
 
 
 def test_what_cannot_be_stored_leaves_the_state_as_it_was_and_goes_into_quarantine(tester, monkeypatch):
