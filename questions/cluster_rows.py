@@ -77,6 +77,7 @@ class ClusterSnapshot:
     resolved_alerts: tuple[AlertRow, ...]  # the newest only
     topics: Mapping[str, TopicRows]
     clock_behind_ms: int = 0  # how far the forwarder's clock is behind the job's, 0 if they agree
+    shared: str = ""  # a sentence if several sources have a cluster of this name
 
     @property
     def metadata(self) -> list[MetadataRow]:
@@ -99,8 +100,8 @@ class ClusterSnapshot:
 
     @property
     def ready(self) -> bool:
-        """Return whether the rows follow from a complete read of the cluster."""
-        return self.gauges is not None and self.gauges.ready
+        """Return whether the rows follow from a complete read of the cluster, and no other cluster has its name."""
+        return self.gauges is not None and self.gauges.ready and not self.shared
 
     def picture(
         self,

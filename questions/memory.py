@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from bisect import bisect_right
 from collections import defaultdict, deque
@@ -122,7 +123,9 @@ class Memory:
         source, known = self._holder(name)
         if known is None or known.is_gone:
             return None
-        return known.snapshot(name, self._clock_behind_ms(source, name), at_ms, topics)
+        found = known.snapshot(name, self._clock_behind_ms(source, name), at_ms, topics)
+        shared = self._shared(name)
+        return dataclasses.replace(found, shared=shared) if shared else found
 
     def kept(self, cluster: str) -> Kept | None:
         """Return the span in which the cluster's whole state is known, if any."""
@@ -202,13 +205,7 @@ class Memory:
     def named_twice(self) -> str | None:
         """Return a sentence about the first cluster that several sources have, if there is one."""
         with self._lock:
-            for name in self._names():
-                holders = {source: by_name.get(name) for source, by_name in self._clusters.items()}
-                held = [source for source, known in holders.items() if known is not None and not known.is_gone]
-                if len(held) > 1:
-                    both = joined(held)
-                    return f"cluster {name} is in the outputs {both}. Forget it where no watcher forwards it any more"
-        return None
+            return next(filter(None, map(self._shared, self._names())), None)
 
     def clock_behind_ms(self, cluster: str) -> int:
         """Return the lag of the forwarder's clock behind the job's, or 0 if they agree or it is unknown."""
@@ -220,6 +217,14 @@ class Memory:
         with self._lock:
             every = {name: self._rows_of(name) for name in self._names()}
             return {name: dict(known.resolved) for name, known in every.items() if known is not None and known.is_gone}
+
+    def _shared(self, name: str) -> str:
+        """Return a sentence if several sources have the cluster, whose rows would otherwise be those of one of them."""
+        holders = {source: by_name.get(name) for source, by_name in self._clusters.items()}
+        held = [source for source, known in holders.items() if known is not None and not known.is_gone]
+        if len(held) < 2:
+            return ""
+        return f"cluster {name} is in the outputs {joined(held)}. Forget it where no watcher forwards it any more"
 
     def _names(self) -> list[str]:
         return sorted(set().union(*self._clusters.values()))

@@ -24,6 +24,8 @@ _END = re.compile(rb"\n#end [0-9a-f]{8}(?=\n)")
 _BATCH = re.compile(rb"\n#batch ([0-9]+)(?: ([0-9a-f]{8}) ([0-9a-f]{8}) [0-9a-f]{8})?(?=\n)")
 _FIRST_TAIL_BYTES = 4096
 _NEVER = sys.maxsize
+_KEYS = {"format": int, "batches": bool, "checked_from": int, "identity": str}
+_OLDER_KEYS = {"format": int, "batches": bool}
 # A writer creates the description before the first segment, and `rm -r` removes files one by one. Both take a moment
 # that does not grow with the journal's lines.
 _LOOKS = 10
@@ -188,7 +190,10 @@ def _read_format(directory: Path) -> JournalFormat | None:
     try:
         settings = json.loads(path.read_bytes())
         journal_format = int(settings["format"])
-        checked_from = int(settings.get("checked_from", 0))
+        if journal_format <= JOURNAL_FORMAT:
+            keys = _OLDER_KEYS if journal_format < JOURNAL_FORMAT else _KEYS
+            if {key: type(value) for key, value in settings.items()} != keys:  # also if a bit of a key flipped
+                raise ValueError(settings)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -201,8 +206,8 @@ def _read_format(directory: Path) -> JournalFormat | None:
             "Kontrast"
         )
     if journal_format < JOURNAL_FORMAT:
-        return JournalFormat(bool(settings.get("batches", False)), checked_from=_NEVER)
-    return JournalFormat(bool(settings.get("batches", False)), checked_from, str(settings.get("identity", "")))
+        return JournalFormat(settings["batches"], checked_from=_NEVER)
+    return JournalFormat(settings["batches"], settings["checked_from"], settings["identity"])
 
 
 def write_format(directory: Path, declared: JournalFormat, *, fsync: bool) -> None:

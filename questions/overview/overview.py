@@ -304,8 +304,8 @@ def _own_alerts(found: ClusterSnapshot, picture: Picture) -> list[AlertRow]:
 
 def why_unread(found: ClusterSnapshot) -> str | None:
     """Return the reason why the cluster is unknown until a complete read."""
-    if found.ready and found.controller is not None:
-        return None
+    if found.shared or (found.ready and found.controller is not None):
+        return found.shared or None
     return "no complete read of the cluster has arrived yet (see `kontrast status`)"
 
 

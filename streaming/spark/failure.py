@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 
 from streaming.errors import StreamError
@@ -55,7 +56,9 @@ def is_full_disk(failure: BaseException) -> bool:
         if isinstance(cause, JournalFullError) or (isinstance(cause, OSError) and cause.errno in NO_ROOM):
             return True
         cause = cause.__cause__
-    return any(sentence in message for message in messages(failure) for sentence in _NO_ROOM_SENTENCES)
+    with suppress(Py4JError, OSError):  # Java is gone, and with it the reason
+        return any(sentence in message for message in messages(failure) for sentence in _NO_ROOM_SENTENCES)
+    return False
 
 
 def is_of_java(failure: BaseException) -> bool:

@@ -105,9 +105,12 @@ class JavaProcess:
             process = self._start(address_file, words)
             try:
                 importlib.import_module("pandas")  # Pyspark needs it soon, and Java takes longer to start.
-                gateway = _connect(process, address_file, words)
-            except BaseException:
+                gateway = _connect(process, address_file)
+            except BaseException as error:
+                ended = self._how_it_ended(process, words) if isinstance(error, Py4JError | OSError) else ""
                 _kill(process)
+                if ended:
+                    raise StreamError(f"Spark's Java process did not start: {ended}") from error
                 raise
         try:
             yield gateway
@@ -197,12 +200,12 @@ def _environment(address_file: Path) -> dict[str, str]:
     }
 
 
-def _connect(process: subprocess.Popen[bytes], address_file: Path, words: _Words) -> ClientServer:
-    """Return the gateway to the process, as soon as it has written its address."""
+def _connect(process: subprocess.Popen[bytes], address_file: Path) -> ClientServer:
+    """Return the gateway to the process, as soon as it has written its address. Raise Py4JError or OSError."""
     deadline = time.monotonic() + _START_SECONDS
     while not address_file.exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            raise StreamError(f"Spark's Java process did not start: {words.last() or 'it said nothing'}")
+            raise TimeoutError
         time.sleep(0.01)
     with address_file.open("rb") as answer:
         port, secret = read_int(answer), UTF8Deserializer().loads(answer)

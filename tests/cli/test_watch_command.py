@@ -57,7 +57,7 @@ def test_a_watched_cluster_is_in_the_journal_and_sigterm_ends_in_order(watched: 
     assert "Traceback" not in log.read_text()
 
 
-def test_a_cluster_that_cannot_be_reached_leaves_the_other_one_watched_and_the_service_ready(watched: str, tmp_path):
+def test_a_cluster_that_is_away_leaves_the_other_one_watched_and_the_service_ready(watched: str, tmp_path):
     file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "orders"
     with socket.socket() as bound, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         bound.bind(("127.0.0.1", 0))  # bound without listening, so connections are refused

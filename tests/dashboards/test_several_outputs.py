@@ -99,6 +99,10 @@ def test_a_cluster_that_is_named_twice_later_is_shown_by_readyz(jobs, start_expo
         refused = eventually(lambda: serve.get("/readyz"), lambda answer: answer[0] == 503)
         assert refused[2].startswith(b"cluster north is in the outputs")
         assert serve.get("/healthz")[0] == 200
+        serve.metrics_with(r'^kontrast_ready\{kafka_cluster="north"\} 0')
+        page = serve.page("/clusters/north")
+        assert str(one.directory) in page
+        assert str(other.directory) in page
         forget(one, rows, "north")
         serve.metrics_with(r'^kontrast_topics\{kafka_cluster="north"\} 77')
         eventually(lambda: serve.get("/readyz"), lambda answer: answer[0] == 200)

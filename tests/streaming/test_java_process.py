@@ -11,12 +11,14 @@ from types import SimpleNamespace
 
 import pyspark
 import pytest
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
 from pyspark import SparkConf, SparkContext
 
 from streaming.errors import StreamError
 from streaming.spark import java_process
+from streaming.spark.failure import is_full_disk
 from streaming.spark.java_process import SPARK_OPTIONS, JavaProcess
+from tests.waiting import eventually
 
 _SPARK = Path(pyspark.__file__).parent
 
@@ -74,10 +76,37 @@ def test_a_session_of_a_killed_java_ends_without_a_warning(monkeypatch):
 
 def test_a_java_that_does_not_start_is_one_sentence(java):
     with (
-        pytest.raises(StreamError, match="Spark's Java process did not start: Error: "),
+        pytest.raises(StreamError, match="Spark's Java process did not start: it ended with exit code 1, .* Error: "),
         JavaProcess(memory="1x").running(),
     ):
         pass
+
+
+@pytest.mark.parametrize("has_address", [False, True])
+def test_a_java_that_is_killed_in_its_launch_is_named_by_its_signal(java, monkeypatch, has_address):
+    def wait_and_kill(process, address_file):
+        eventually(address_file.exists) if has_address else None
+        process.kill()
+        process.wait()
+        return connect(process, address_file)
+
+    connect = java_process._connect
+    monkeypatch.setattr(java_process, "_connect", wait_and_kill)
+    with (
+        pytest.raises(StreamError, match="Spark's Java process did not start: SIGKILL ended it"),
+        JavaProcess(memory="256m").running(),
+    ):
+        pass
+
+
+def test_a_failure_whose_java_is_gone_is_no_full_disk():
+    def gone():
+        raise Py4JNetworkError("Answer from Java side is empty")
+
+    failed, error = Py4JJavaError.__new__(Py4JJavaError), StreamError("it failed")
+    failed.java_exception = SimpleNamespace(getMessage=gone)
+    error.__cause__ = failed
+    assert not is_full_disk(error)
 
 
 def test_a_java_without_memory_ends_with_a_sentence_that_names_the_setting(java):

@@ -173,6 +173,22 @@ def test_a_damaged_declaration_is_one_sentence(tmp_path: Path, damaged: str) -> 
         JournalWriter(tmp_path)
 
 
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_flipped_bit_in_a_declaration_leaves_the_same_lines_or_is_named(tmp_path: Path, batches: bool) -> None:
+    with JournalWriter(tmp_path, batches=batches) as writer:
+        for number in range(3):
+            writer.append_batch(number, [b"%d" % number]) if batches else writer.append([b"%d" % number])
+    declared = (tmp_path / "journal.json").read_bytes()
+    for bit in range(8 * len(declared)):
+        flipped = bytearray(declared)
+        flipped[bit // 8] ^= 1 << bit % 8
+        (tmp_path / "journal.json").write_bytes(flipped)
+        try:
+            assert read_journal(tmp_path, 0, 100).lines == (b"0", b"1", b"2"), bytes(flipped)
+        except JournalError as error:
+            assert "journal" in str(error)  # noqa: PT017 (many cases of one file)
+
+
 def test_segments_without_a_declaration_are_refused_by_writer_and_readers(tmp_path: Path) -> None:
     with JournalWriter(tmp_path, batches=True) as writer:
         writer.append_batch(0, [b"x"])
