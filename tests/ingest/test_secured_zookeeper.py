@@ -226,9 +226,7 @@ def test_what_cannot_work_is_refused_by_name(tmp_path: Path, settings: dict[str,
         ZooKeeperConfig(zookeeper="h:1", **given)
 
 
-def test_a_password_is_that_of_its_variable_and_one_that_is_no_text_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_password_is_that_of_its_variable_and_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OF_ZOOKEEPER", SECRET)
     config = ZooKeeperConfig(zookeeper="h:1", zookeeper_username="u", zookeeper_password_variable="OF_ZOOKEEPER")
     assert config.password == SECRET
