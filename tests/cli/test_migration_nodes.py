@@ -32,6 +32,7 @@ from tests.conftest import make_chroot
 from tests.dashboards.conftest import start_exporter  # noqa: F401 (a fixture)
 from tests.dashboards.live_replica import LiveReplica
 from tests.kraft import KRaftBroker, KRaftController, cluster_id, migrating_broker, zookeeper_client
+from tests.lanes import in_gate
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.kafka_login import NodeLogin
@@ -329,7 +330,7 @@ def test_a_controller_is_enough_to_find_a_broker_in_kraft_mode(dual_write):
     assert done.exit_code == ExitCode.OK
 
 
-@pytest.mark.parametrize("named", [True, False], ids=["the quorum is named", "through the brokers"])
+@pytest.mark.parametrize("named", in_gate(True, of=[True, False]), ids=["the quorum is named", "through the brokers"])
 def test_serve_counts_nodes_by_mode_and_what_differs(dual_write, start_exporter, tmp_path, named):  # noqa: F811
     quorum = (f"127.0.0.1:{dual_write.controller.port}", dual_write.brokers[2].bootstrap_server)
     settings = {"kafka_quorum": quorum} if named else {"brokers": True}

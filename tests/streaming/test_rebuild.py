@@ -85,6 +85,7 @@ def test_a_snapshot_that_has_not_ended_is_not_begun_with():
     assert find_complete(placed) == {"east": Place(0, 0)}
 
 
+@pytest.mark.nightly
 def test_without_a_complete_snapshot_it_begins_with_what_there_is(streams, work_off, caplog):
     streams.append(life_of("east", topics=4).lines[:8])
     work_off(streams.config())

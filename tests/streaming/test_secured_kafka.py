@@ -120,7 +120,7 @@ def test_what_the_documentation_allows_is_enough_from_the_change_to_the_reader(
     assert metadata_lines(as_user(broker, outputs, "serve", mechanism), len(expected)) == expected
 
 
-@pytest.mark.xdist_group("spark")
+@pytest.mark.usefixtures("spark")  # beside the tests that share the broker
 def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(broker, own_name, tmp_path):
     file = tmp_path / "password"
     own = broker.login("serve", "SCRAM-SHA-256")
