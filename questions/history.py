@@ -16,10 +16,10 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.subject import Subject
-from questions.known_clusters import KnownCluster, LiveQuestion
+from questions.known_clusters import KnownCluster
 from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
-from questions.question import meaning
+from questions.question import Question, meaning
 from questions.search import subject_of
 from questions.timeline.events import HistorySpan, Selection, TimelineRows
 from questions.timeline.lanes import Condition, lanes_of
@@ -59,7 +59,7 @@ class History(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]  # why events may be missing
 
 
-class ShowHistory(LiveQuestion, frozen=True):
+class ShowHistory(Question, frozen=True):
     """The cluster at a kept moment, and the events around it."""
 
     answer = History
@@ -80,7 +80,7 @@ class ShowHistory(LiveQuestion, frozen=True):
         if self.of.strip() and subject_of(self.of) is None:
             raise ValueError("of has no subject. Write orders-7, orders, broker 3 or controller")
 
-    def ask(self, cluster: KnownCluster) -> History:
+    def on_page(self, cluster: KnownCluster) -> History:
         """Return the past around the moment, by default the newest. Raise NotFoundError if none is kept."""
         past = cluster.memory.kept(cluster.snapshot().cluster)
         if past is None:

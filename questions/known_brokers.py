@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from controller.contract.ids import BrokerId
 from controller.view.gauges import replicas_by_broker
 from controller.view.types import Context
+from questions.question import NotFoundError
 from wording.sentences import listed
 
 
-class UnknownBrokersError(ValueError):
+class UnknownBrokersError(NotFoundError):
     """Brokers or racks that the cluster lacks, or whose state differs from the one that the question supposes."""
 
 

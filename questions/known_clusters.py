@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
-import msgspec
 from msgspec.structs import replace
 
 from controller.contract.metadata_rows import PartitionRow
@@ -20,13 +18,9 @@ from questions.overview.impact_map import Moment as MapMoment
 from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overview, Overviews, ShownMoment, unread, why_unread
 from questions.picture import Picture, Present
-from questions.question import NotFoundError
+from questions.question import NotFoundError, UnknownClusterError
 from wording.sentences import did_you_mean, near
 from wording.times import moment
-
-
-class UnknownClusterError(Exception):
-    """No cluster has this name, or its state is not known, for the reason in the message."""
 
 
 def now_ms() -> int:
@@ -187,16 +181,3 @@ class KnownCluster:
     def nothing_kept(self) -> NotFoundError:
         """Return the refusal of a moment if none is kept."""
         return NotFoundError(f"Kontrast keeps no past of cluster {self.name} yet")
-
-
-class LiveQuestion(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Arguments of a question to a running server, which are the parameters of its path.
-
-    A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes.
-    """
-
-    answer: ClassVar[Any]  # type of the answer that `ask` returns, for its JSON
-
-    def ask(self, cluster: KnownCluster) -> Any:  # noqa: ANN401 (each question has an answer of its own)
-        """Return the answer. Raise NotFoundError for a missing subject, and UnknownClusterError."""
-        raise NotImplementedError

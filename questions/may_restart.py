@@ -29,7 +29,7 @@ from questions.clients.groups import Impact, sizes_in, troubled_in
 from questions.doubts import doubts
 from questions.known_brokers import UnknownBrokersError, refuse_unknown
 from questions.picture import Picture
-from questions.question import NotFoundError, Question, meaning
+from questions.question import Question, meaning
 from questions.state import Counts
 from questions.whatif.consequences import PartitionChange, place_of
 from questions.whatif.hypothetical_cluster import NoControllerError
@@ -155,12 +155,7 @@ class MayRestart(Question, frozen=True):
     def ask(self, picture: Picture) -> Restartable:
         """Judge the restart by a controlled shutdown. Raise NotFoundError."""
         absent = tuple(map(BrokerId, self.accept_absent))
-        try:
-            return restartable(
-                picture, BrokerId(self.broker), accepted_topics=self.accept_topics, accepted_absent=absent
-            )
-        except UnknownBrokersError as error:
-            raise NotFoundError(str(error)) from error
+        return restartable(picture, BrokerId(self.broker), accepted_topics=self.accept_topics, accepted_absent=absent)
 
 
 def restartable(

@@ -16,6 +16,7 @@ from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.rules.placement import place_replicas
 from controller.view.types import Context
 from questions.known_brokers import refuse_unknown
+from questions.question import NotFoundError
 from wording.sentences import did_you_mean, listed, near, plural
 
 
@@ -73,7 +74,7 @@ Assignment = Mapping[TopicPartition, tuple[BrokerId, ...]]
 _FEWEST_BUCKETS: Final = 16  # of a Java HashMap, which doubles them when it is three quarters full
 
 
-class UnplaceableError(ValueError):
+class UnplaceableError(NotFoundError):
     """A goal that these brokers and racks cannot meet, or topics that are not there."""
 
 

@@ -10,12 +10,17 @@ import msgspec
 
 if TYPE_CHECKING:
     from controller.contract.row import Row
+    from questions.known_clusters import KnownCluster
     from questions.picture import Picture
     from wording.said import Said
 
 
 class NotFoundError(Exception):
-    """A missing subject, in one sentence."""
+    """A missing subject, or a question that the cluster makes impossible, in one sentence."""
+
+
+class UnknownClusterError(Exception):
+    """No cluster has this name, or its state is not known, for the reason in the message."""
 
 
 def keep_nothing(_row: Row) -> bool:
@@ -53,14 +58,20 @@ def schema_of(struct: Any) -> dict[str, Any]:  # noqa: ANN401 (whatever msgspec 
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Arguments of a question, which are the options of its command and the arguments of its tool.
+    """Arguments of a question, which are the options of its command, and the parameters of its path and its tool.
 
-    A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes.
+    A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes. A question in a
+    file of `questions/everywhere/` needs no line elsewhere. The docstring is then the help text, its first sentence the
+    line of `kontrast --help`, and the fields have the types that options have: numbers, texts, truth values, and
+    several of them, each with a default.
     """
 
-    answer: ClassVar[Any]  # type of the answer that `ask` returns, for its JSON
+    answer: ClassVar[Any]  # type of the answer, for its JSON
     needs_past: ClassVar[bool] = False
     asks_clients: ClassVar[bool] = False  # the picture should have the consumer groups and teams
+    examples: ClassVar[tuple[str, ...]] = ()  # arguments of the command
+    good: ClassVar[str] = "the answer is good"  # meaning of exit code 0
+    bad: ClassVar[str] = "it is not"  # meaning of exit code 1
 
     def scope(self) -> Scope:
         """Return the part of the cluster that the picture must have."""
@@ -70,13 +81,20 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the answer. Raise NotFoundError for a subject that the cluster does not have."""
         raise NotImplementedError
 
+    def on_page(self, cluster: KnownCluster) -> Any:  # noqa: ANN401 (as above)
+        """Return the answer for a path of the page. A question that only the page asks takes the rows that it needs.
+
+        Raise NotFoundError, and UnknownClusterError.
+        """
+        return self.ask(cluster.whole())
+
     def similar(self, _picture: Picture) -> list[str]:
         """Return existing names like the missing one, the nearest first. The picture has the whole cluster."""
         return []
 
 
 class PlainAnswer(msgspec.Struct, frozen=True):
-    """Answer of a plain question."""
+    """Answer of a question in `questions/everywhere/`."""
 
     @property
     def is_good(self) -> bool:
@@ -90,20 +108,4 @@ class PlainAnswer(msgspec.Struct, frozen=True):
 
     def said(self) -> Said:
         """Yield the text of the answer."""
-        raise NotImplementedError
-
-
-class PlainQuestion(Question, frozen=True):
-    """Question that command, page interface and assistants ask in the same way, by a file in `questions/everywhere/`.
-
-    The docstring is the help text, its first sentence the line of `kontrast --help`. The fields have the types that
-    options and parameters of a path have: numbers, texts, truth values, and several of them, each with a default.
-    """
-
-    examples: ClassVar[tuple[str, ...]] = ()  # arguments of the command
-    good: ClassVar[str] = "the answer is good"  # meaning of exit code 0
-    bad: ClassVar[str] = "it is not"  # meaning of exit code 1
-
-    def ask(self, picture: Picture) -> PlainAnswer:
-        """Return the answer. Raise NotFoundError for a subject that the cluster does not have."""
         raise NotImplementedError

@@ -17,11 +17,11 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.rules.partitioner import partition_for_key
 from questions.explain.subject import Subject, read_subject
 from questions.key import KeyFormat, key_bytes
-from questions.known_clusters import KnownCluster, LiveQuestion
+from questions.known_clusters import KnownCluster
 from questions.memory import Memory
 from questions.overview.impact_map import state_of_partition, states_in_words
 from questions.overview.overview import Overview
-from questions.question import meaning
+from questions.question import Question, meaning
 from questions.state import State
 from wording.sentences import counted
 
@@ -90,14 +90,14 @@ class Found(msgspec.Struct, frozen=True):
     more: bool
 
 
-class Search(LiveQuestion, frozen=True):
+class Search(Question, frozen=True):
     """Topics, partitions and brokers by a part of their name."""
 
     answer = Found
 
     of: Annotated[str, meaning("A part of a name in any case, orders-7, broker 3, or key 4711 of orders.")] = ""
 
-    def ask(self, cluster: KnownCluster) -> Found:
+    def on_page(self, cluster: KnownCluster) -> Found:
         """Search one cluster, or all by names of clusters and topics, if the question names none."""
         words, one = self.of.strip(), cluster.snapshot().cluster if cluster.name else None
         judged = cache(lambda name: KnownCluster(cluster.clusters, name).judged())

@@ -14,10 +14,10 @@ from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
 from questions.explain.subject import Subject
-from questions.known_clusters import KnownCluster, LiveQuestion
+from questions.known_clusters import KnownCluster
 from questions.memory import Memory
 from questions.overview.partition_groups import place_of
-from questions.question import meaning
+from questions.question import Question, meaning
 from wording.sentences import near
 
 TOPICS_OF_A_PAGE: Final = 50
@@ -69,7 +69,7 @@ class TopicList(msgspec.Struct, frozen=True):
     next: str | None
 
 
-class ListTopics(LiveQuestion, frozen=True):
+class ListTopics(Question, frozen=True):
     """Fifty of the cluster's topics, and the totals of all selected ones."""
 
     answer = TopicList
@@ -87,7 +87,7 @@ class ListTopics(LiveQuestion, frozen=True):
     ] = None
     after: Annotated[str, meaning("Only topics after this one. Use `next` of the former answer.")] = ""
 
-    def ask(self, cluster: KnownCluster) -> TopicList:
+    def on_page(self, cluster: KnownCluster) -> TopicList:
         """Return a page of the topics that are asked for."""
         topics, ranks, is_lacking = cluster.snapshot(None).topics, cluster.clusters.ranks, self.lacking == "1"
         wanted, order = self.words.strip().lower(), self.sort or (None if is_lacking else TopicOrder.TOPIC)

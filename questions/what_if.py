@@ -1,27 +1,28 @@
-"""The questions about what would happen: a scenario, a ranking of losses, and an order of restarts."""
+"""The questions about what would happen: a scenario, losses by topic, a ranking of losses, and an order of restarts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import msgspec
 from msgspec.structs import asdict, replace
 
-from controller.contract.ids import BrokerId, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
+from controller.contract.problem import Problem
 from controller.view.types import Context
 from questions.clients.groups import Impact
 from questions.explain.subject import read_partition
-from questions.known_brokers import UnknownBrokersError
 from questions.picture import Picture
-from questions.question import NotFoundError, Question, meaning
-from questions.whatif.consequences import troubled_by
-from questions.whatif.hypothetical_cluster import NoControllerError
+from questions.question import NotFoundError, Question, UnknownClusterError, meaning
+from questions.whatif.consequences import PartitionChange, is_offline, troubled_by
 from questions.whatif.rolling import Loss, RollingOrder, failing_starts, rank_losses, rolling_order
 from questions.whatif.scenario import Change, Scenario, Step, brokers_in, play
 from wording.said import Said, Table, line
+
+if TYPE_CHECKING:
+    from questions.known_clusters import KnownCluster
 
 _NAMED: Final = 10
 _RANKED: Final = ("lost", "offline", "reject acks=all", "unclean", "leaders move", "most leaders then", "topics")
@@ -87,8 +88,7 @@ class WhatIf(Question, frozen=True):
     def ask(self, picture: Picture) -> PlayedScenario:
         """Play the steps, and say whom each of them hits. Raise NotFoundError."""
         context, lost = picture.context, Change.SHUT_DOWN if self.controlled else Change.CRASH
-        with _refusals():
-            scenario = play(context, [step.in_cluster(context, lost) for step in self.steps])
+        scenario = play(context, [step.in_cluster(context, lost) for step in self.steps])
         hit = (picture.clients.hit_by(troubled_by(step.consequences, context)) for step in scenario.steps)
         return PlayedScenario(**asdict(scenario), impacts=tuple(filter(None, hit)))
 
@@ -115,8 +115,7 @@ class WhatIfEach(Question, frozen=True):
 
     def ask(self, picture: Picture) -> Ranking:
         """Return the losses of the cluster. Raise NotFoundError."""
-        with _refusals():
-            return Ranking(picture.header.cluster, rank_losses(picture.context))
+        return Ranking(picture.header.cluster, rank_losses(picture.context))
 
 
 class WhatIfRolling(Question, frozen=True):
@@ -128,15 +127,99 @@ class WhatIfRolling(Question, frozen=True):
 
     def ask(self, picture: Picture) -> RollingOrder:
         """Return the order. Raise NotFoundError."""
-        with _refusals():
-            order = rolling_order(picture.context, at_once=self.at_once)
+        order = rolling_order(picture.context, at_once=self.at_once)
         return replace(order, failing_starts=tuple(row.cause for row in failing_starts(picture)))
 
 
-@contextmanager
-def _refusals() -> Iterator[None]:
-    """Turn the refusal of a broker that the cluster does not have, or of every step, into NotFoundError."""
+_NAMED_ON_A_PAGE: Final = 50
+
+
+class TopicChanges(msgspec.Struct, frozen=True, kw_only=True):
+    """The partitions of a topic that change, before and after."""
+
+    topic: str
+    offline_before: int
+    offline: int
+    refusing_before: int  # partitions that rejected acks=all
+    refusing: int
+    unclean: int  # partitions that may lose records
+    moved: int  # partitions with a new leader
+    partitions: tuple[PartitionChange, ...]  # some of those that clients lose
+
+    @property
+    def effect(self) -> int:
+        """Return the order of the topics by their effect: those that clients lose, then refusing ones, then others."""
+        return 0 if self.offline > self.offline_before else 1 if self.refusing > self.refusing_before else 2
+
+
+class Losses(msgspec.Struct, frozen=True):
+    """Answer to a what-if: the scenario and its topics, the worst first, or why there is none."""
+
+    doubts: tuple[str, ...]  # why the cluster may have changed since
+    scenario: Scenario | None
+    refused: str | None = None
+    topics: tuple[TopicChanges, ...] = ()
+    more_topics: int = 0
+    rolling: RollingOrder | None = None  # of all brokers, for clean shutdowns
+    impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
+
+
+class LoseBrokers(Question, frozen=True):
+    """Consequences of losing the named brokers or racks."""
+
+    answer = Losses
+
+    brokers: Annotated[tuple[int, ...], meaning("A lost broker. Name at least one broker or rack.")] = ()
+    racks: Annotated[tuple[str, ...], meaning("A lost rack.")] = ()
+    controlled: Annotated[
+        str, meaning("1 shuts them down cleanly, one after the other. Otherwise they crash at once.")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError without a loss."""
+        if not self.brokers and not self.racks:
+            raise ValueError("Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly")
+
+    def on_page(self, cluster: KnownCluster) -> Losses:
+        """Play the losses, or return why the cluster is not known. Raise UnknownBrokersError for an empty rack."""
+        doubts, change = cluster.doubts(), Change.SHUT_DOWN if self.controlled == "1" else Change.CRASH
+        try:
+            context = cluster.snapshot().picture(()).context  # racks are known without the partitions
+            of_racks = [broker for rack in self.racks for broker in brokers_in(context, rack)]
+            return play_losses(cluster.whole(), {*map(BrokerId, self.brokers), *of_racks}, change, doubts)
+        except UnknownClusterError as error:
+            return Losses(doubts, None, str(error))
+
+
+def play_losses(picture: Picture, brokers: Collection[BrokerId], change: Change, doubts: tuple[str, ...]) -> Losses:
+    """Play the losses on the cluster, and group the changes by topic."""
+    context = picture.context
     try:
-        yield
-    except (UnknownBrokersError, NoControllerError) as error:
-        raise NotFoundError(str(error)) from error
+        scenario = play(context, [Step(change, tuple(sorted(brokers)))])
+        order = rolling_order(context) if change is Change.SHUT_DOWN else None
+    except NotFoundError as error:
+        return Losses(doubts, None, str(error))
+    topics = _by_topic(scenario.in_all.changes)
+    impact = picture.clients.hit_by(troubled_by(scenario.in_all, context))
+    return Losses(doubts, scenario, None, topics[:_NAMED_ON_A_PAGE], len(topics[_NAMED_ON_A_PAGE:]), order, impact)
+
+
+def _by_topic(changes: Iterable[PartitionChange]) -> tuple[TopicChanges, ...]:
+    found: dict[str, list[PartitionChange]] = {}
+    for change in changes:
+        found.setdefault(change.topic, []).append(change)
+    return tuple(sorted((_topic(name, each) for name, each in found.items()), key=lambda topic: topic.effect))
+
+
+def _topic(name: str, changes: Sequence[PartitionChange]) -> TopicChanges:
+    lost = [each for each in changes if each.problem not in (None, Problem.UNDER_REPLICATED.value)]
+    return TopicChanges(
+        topic=name,
+        offline_before=sum(is_offline(each.problem_before) for each in changes),
+        offline=sum(is_offline(each.problem) for each in changes),
+        refusing_before=sum(each.problem_before == Problem.UNDER_MIN_ISR.value for each in changes),
+        refusing=sum(each.problem == Problem.UNDER_MIN_ISR.value for each in changes),
+        unclean=sum(each.unclean for each in changes),
+        moved=sum(each.leader not in (each.leader_before, NO_LEADER) for each in changes),
+        partitions=tuple(lost[:_NAMED_ON_A_PAGE]),
+    )

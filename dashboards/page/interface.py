@@ -9,14 +9,22 @@ import msgspec
 
 from dashboards.page.paths import PagePath, Parameter, parameters
 from questions import everywhere
-from questions.clusters import ShowBrokers, ShowCluster, ShowFleet, ShowGroups
-from questions.explained import ExplainController, ExplainPartition, ShowBroker, ShowTopic
 from questions.history import ShowHistory
-from questions.losses import LoseBrokers
 from questions.may_restart import MayRestart
 from questions.moments import TIMES
+from questions.pages import (
+    ExplainController,
+    ExplainPartition,
+    ShowBroker,
+    ShowBrokers,
+    ShowCluster,
+    ShowFleet,
+    ShowGroups,
+    ShowTopic,
+)
 from questions.search import Search, SearchAll
 from questions.topics import ListTopics
+from questions.what_if import LoseBrokers
 
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"

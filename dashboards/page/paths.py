@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from questions.known_clusters import LiveQuestion
 from questions.question import Question, schema_of
 
 
@@ -14,7 +13,7 @@ class PagePath(NamedTuple):
     """A path of the interface and its question. If it has a template, the same path without `API` is a page."""
 
     path: str
-    question: type[LiveQuestion | Question]
+    question: type[Question]
     template: str = ""
     has_past: bool = False  # the parameter `at` is allowed
     refuses: tuple[int, ...] = (404,)  # HTTP statuses of its refusals, beside those that any path has

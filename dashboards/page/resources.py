@@ -15,18 +15,17 @@ from dashboards.page.newest_pages import PageState
 from dashboards.page.paths import PagePath, parameters
 from questions.explain.explanation import Explanation
 from questions.explain.subject import NUMBER
-from questions.explained import BrokerAnswer, TopicAnswer
 from questions.history import History, recent_lanes
-from questions.known_brokers import UnknownBrokersError
-from questions.known_clusters import KnownCluster, KnownClusters, LiveQuestion, UnknownClusterError
+from questions.known_clusters import KnownCluster, KnownClusters
 from questions.moments import TIMES, read_moment
 from questions.overview.overview import Overview
-from questions.question import NotFoundError, Question
+from questions.pages import BrokerAnswer, TopicAnswer
+from questions.question import NotFoundError, Question, UnknownClusterError
 from questions.search import subject_of
 from questions.timeline.timeline import Timeline
 
 _FIELD: Final = re.compile(r"field `(\w+)`|at `\$\.(\w+)")  # in messages of msgspec
-_REFUSALS: Final = (NotFoundError, UnknownBrokersError, UnknownClusterError)
+_REFUSALS: Final = (NotFoundError, UnknownClusterError)
 
 Answer = msgspec.Struct | tuple[msgspec.Struct, ...]
 
@@ -53,15 +52,15 @@ class Resources:
         try:
             return self.clusters.at(cluster.name, _moment_ms(asked.strip()))
         except _REFUSALS as error:
-            raise _refused(error, cluster) from error
+            raise _refused(error, cluster, path) from error
 
     def answer(self, request: Request, path: PagePath, cluster: KnownCluster) -> Answer:
         """Ask the question of the path."""
         question = _question(request, path)
         try:
-            answer: Answer = question.ask(cluster.whole()) if isinstance(question, Question) else question.ask(cluster)
+            answer: Answer = question.on_page(cluster)
         except _REFUSALS as error:
-            raise _refused(error, cluster) from error
+            raise _refused(error, cluster, path) from error
         return answer
 
     def shown_cluster(self, cluster: KnownCluster, answer: Answer | str, state: PageState) -> Overview | None:
@@ -87,7 +86,7 @@ def named(request: Request, part: str) -> str:
     return unquote(request.path_params[part])
 
 
-def _question(request: Request, path: PagePath) -> LiveQuestion | Question:
+def _question(request: Request, path: PagePath) -> Question:
     """Decode the request. Refuse a wrong value in a sentence about its parameter."""
     values: dict[str, object] = {}
     for each in parameters(path):
@@ -110,12 +109,10 @@ def recent(cluster: KnownCluster, answer: Answer | str) -> Timeline | None:
     return None if subject is None else recent_lanes(cluster, subject)
 
 
-def _refused(error: Exception, cluster: KnownCluster) -> HTTPException:
+def _refused(error: Exception, cluster: KnownCluster, path: PagePath) -> HTTPException:
     """Return the refusal of a question with its status of HTTP."""
-    if isinstance(error, UnknownBrokersError):
-        return HTTPException(400, str(error))
     if isinstance(error, NotFoundError):
-        return HTTPException(404, _ended(str(error)))
+        return HTTPException(404, _ended(str(error))) if 404 in path.refuses else HTTPException(400, str(error))
     refusal = f"Cluster {cluster.name}: {error}"
     if cluster.memory.knows(cluster.name):
         return HTTPException(503, _ended(refusal))

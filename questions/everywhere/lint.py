@@ -12,7 +12,7 @@ from controller.view.advice import advice_for
 from questions.lint import checks
 from questions.lint.table import CHECKS
 from questions.picture import WORST_FIRST, Picture
-from questions.question import PlainAnswer, PlainQuestion
+from questions.question import PlainAnswer, Question
 from wording.said import Said, line, marked
 
 _EXAMPLES: Final = 10
@@ -68,7 +68,7 @@ class LintFindings(PlainAnswer, frozen=True):
             yield line(f"no check found trouble in {self.cluster}")
 
 
-class Lint(PlainQuestion, frozen=True):
+class Lint(Question, frozen=True):
     """Find znodes that will cause trouble at a failover, a restart or the next change, with the fix of each.
 
     Each finding has its effect and its fix. `kontrast check` reports present trouble.

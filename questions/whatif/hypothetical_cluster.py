@@ -18,6 +18,7 @@ from controller.restore.altered_context import request_shutdown, without_departu
 from controller.rules.assignment import ReplicaAssignment
 from controller.step import Outcome, steps
 from controller.view.types import FOLLOWING, Broker, Context, Partition
+from questions.question import NotFoundError
 
 _REASSIGN: Final = "/admin/reassign_partitions"
 _BETWEEN_CHANGES_MS: Final = 1  # the imagined cluster does not wait, but it keeps the order in time
@@ -28,7 +29,7 @@ _ANY_TOPIC_VERSION: Final = 3
 _ROUNDS: Final = 1_000  # chains of writes are much shorter, and a longer one has no end
 
 
-class NoControllerError(ValueError):
+class NoControllerError(NotFoundError):
     """A cluster without predictions: it was not read, KRaft leads, or its writes do not end."""
 
 

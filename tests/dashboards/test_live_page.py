@@ -19,11 +19,11 @@ from controller.contract.alert_row import Severity
 from controller.contract.problem import UNUSABLE, Problem
 from dashboards.exporter.config import ServeConfig
 from questions.explain.explanation import Explanation
-from questions.explained import BrokerAnswer
-from questions.losses import WhatIf
 from questions.overview.overview import Overview
 from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS
+from questions.pages import BrokerAnswer
 from questions.topics import TopicLine, TopicList, TopicTotals
+from questions.what_if import Losses
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import Rows
 from tests.waiting import eventually
@@ -251,7 +251,7 @@ def test_every_answer_is_there_as_json_and_forbids_scripts_of_others(exporter, r
     broker = msgspec.json.decode(exporter.page(f"/api/v1{base}/brokers/2"), type=BrokerAnswer)
     assert [line.topic for line in broker.map.lines if line.causes] == ["payments"]
     assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
-    played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=WhatIf)
+    played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=Losses)
     assert played.scenario is not None
     assert [step.title for step in played.scenario.steps] == ["broker 3 shut down cleanly"]
 

@@ -12,7 +12,7 @@ from tests import recorded_moment
 
 FILE = '''
 from typing import Annotated
-from questions.question import PlainAnswer, PlainQuestion, meaning
+from questions.question import PlainAnswer, Question, meaning
 from wording.said import line
 
 class TopicCount(PlainAnswer, frozen=True):
@@ -22,7 +22,7 @@ class TopicCount(PlainAnswer, frozen=True):
     def said(self):
         yield line(f"{self.topics} topics")
 
-class CountTopics(PlainQuestion, frozen=True):
+class CountTopics(Question, frozen=True):
     """Count topics by a part of their name.
 
     It serves a test.

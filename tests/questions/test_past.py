@@ -13,13 +13,13 @@ from controller.step import steps
 from outputs.reading import FOLLOWED_OUTPUTS
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
-from questions.explained import ExplainController, ExplainPartition, ShowBroker, ShowTopic
-from questions.known_clusters import KnownCluster, KnownClusters, LiveQuestion
+from questions.known_clusters import KnownCluster, KnownClusters
 from questions.memory import Memory
 from questions.overview.incident_cards import Presentation
+from questions.pages import ExplainController, ExplainPartition, ShowBroker, ShowTopic
 from questions.past import PAST_ROWS, Change, Past
 from questions.picture import Picture, Present
-from questions.question import NotFoundError
+from questions.question import NotFoundError, Question
 from tests import recorded_moment
 from tests.rows import TIME_MS
 
@@ -144,7 +144,7 @@ def explained(memory: Memory, then: Memory, at_ms: int | None) -> list[object]:
     """Return every explanation of the memory at that moment."""
     cluster = Undated(KnownClusters(memory, Presentation(), 0), CLUSTER, at_ms)
     partitions = sorted(then.partitions(CLUSTER))
-    asked: list[LiveQuestion] = [
+    asked: list[Question] = [
         *(ExplainPartition(topic=topic, partition=str(number)) for topic, number in partitions),
         *(ShowTopic(topic=topic) for topic in sorted({topic for topic, _ in partitions})),
         *(ShowBroker(broker=str(broker)) for broker in range(5)),
@@ -153,9 +153,9 @@ def explained(memory: Memory, then: Memory, at_ms: int | None) -> list[object]:
     return [answered(question, cluster) for question in asked]
 
 
-def answered(question: LiveQuestion, cluster: KnownCluster) -> object:
+def answered(question: Question, cluster: KnownCluster) -> object:
     try:
-        return question.ask(cluster)
+        return question.on_page(cluster)
     except NotFoundError:
         return None
 

@@ -8,9 +8,9 @@ from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.restore.stored_context import new_context, reconfigured
 from controller.rules.topic_ranks import place_in_sentence
 from questions.clients.teams import Team, named, read_teams
-from questions.losses import play_losses
 from questions.may_restart import restartable
 from questions.picture import Picture
+from questions.what_if import play_losses
 from questions.whatif.rolling import rank_losses, rolling_order
 from questions.whatif.scenario import Change
 from tests.controller.znode_history import ZnodeHistory

@@ -79,8 +79,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
 
     def answer(picture: Picture) -> ExitCode:
         from controller.rules.placement import PlacementError
-        from questions.known_brokers import UnknownBrokersError
-        from questions.placement import Goal, UnplaceableError, least_movement, movement_to, placed_by_kafka
+        from questions.placement import Goal, least_movement, movement_to, placed_by_kafka
 
         try:
             if from_cluster:
@@ -95,7 +94,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
                 shift=shift or 0,
             )
             return _print(picture, movement_to(picture.context, placed), placed)
-        except (UnknownBrokersError, UnplaceableError, PlacementError) as error:
+        except PlacementError as error:
             raise NotFoundError(str(error)) from error
 
     return ask(source_of(flags), EVERYTHING_NOW, answer)

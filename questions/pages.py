@@ -1,4 +1,4 @@
-"""Live explanations, each of which takes only the part of the cluster that its subject needs."""
+"""Questions of the page about clusters and their parts. Each takes only the rows that its subject needs."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from questions.clients.groups import NO_CLIENTS
+from questions.clients.known_groups import KnownGroups
 from questions.cluster_rows import ClusterSnapshot, TopicRows
 from questions.doubts import BLINDING
 from questions.explain.broker import explain_broker
@@ -21,13 +22,90 @@ from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.subject import NUMBER
 from questions.explain.topic import explain_topic
-from questions.known_clusters import KnownCluster, LiveQuestion
-from questions.overview.impact_map import ImpactMap, hosted_map
+from questions.known_clusters import KnownCluster
+from questions.overview.impact_map import ImpactMap, Moment, hosted_map
+from questions.overview.overview import Overview, worst_first
 from questions.overview.partition_groups import PartitionLine, partition_line, place_of
 from questions.picture import CONTROLLER_GROUP, oldest
-from questions.question import NotFoundError, meaning
+from questions.question import NotFoundError, Question, meaning
 from questions.topics import similar_partitions, similar_topics
 from wording.sentences import did_you_mean
+
+_MOMENTS = {"type": "string", "enum": [moment.value for moment in Moment]}  # in their order
+
+
+class ShowFleet(Question, frozen=True):
+    """Every cluster on one screen, the worst first."""
+
+    answer = tuple[Overview, ...]
+
+    words: Annotated[
+        str, meaning("Only clusters with this text in name, state, event, reason or effect, in any case.")
+    ] = ""
+
+    def on_page(self, cluster: KnownCluster) -> tuple[Overview, ...]:
+        """Return every cluster that the words are about, the worst first."""
+        words = self.words.strip().lower()
+        every = map(cluster.clusters.now, cluster.memory.clusters())
+        return worst_first(each for each in every if words in _about(each))
+
+
+class ShowCluster(Question, frozen=True):
+    """A cluster on one screen."""
+
+    answer = Overview
+
+    map: Annotated[
+        Moment,
+        meaning(
+            "Moment of `map`: before the incident, now, first or second (after these brokers have started), or loss "
+            "(of one more broker). Default: now."
+        ),
+        msgspec.Meta(extra_json_schema=_MOMENTS),
+    ] = Moment.NOW
+
+    def on_page(self, cluster: KnownCluster) -> Overview:
+        """Return the cluster with its map."""
+        now = _existing(cluster)
+        if cluster.at_ms is None:
+            return cluster.mapped(cluster.clusters.now(now), now, self.map)
+        return cluster.mapped(cluster.judged(), cluster.memory.cluster(cluster.name, cluster.at_ms) or now, self.map)
+
+
+class ShowBrokers(Question, frozen=True):
+    """The brokers by rack."""
+
+    answer = Overview
+
+    def on_page(self, cluster: KnownCluster) -> Overview:
+        """Return the cluster with its brokers by rack, without a map."""
+        _existing(cluster)
+        return cluster.judged()
+
+
+class ShowGroups(Question, frozen=True):
+    """Consumer groups and transactional ids as the brokers last described them."""
+
+    answer = KnownGroups
+
+    def on_page(self, cluster: KnownCluster) -> KnownGroups:
+        """Return the groups of a cluster whose state is known."""
+        cluster.snapshot()
+        return cluster.clients.known
+
+
+def _existing(cluster: KnownCluster) -> ClusterSnapshot:
+    """Return the present cluster, even if its state is not known. Raise NotFoundError."""
+    now = cluster.memory.cluster(cluster.name)
+    if now is None:
+        raise NotFoundError(f"There is no cluster {cluster.name}{cluster.clusters.similar(cluster.name)}")
+    return now
+
+
+def _about(each: Overview) -> str:
+    state = each.state
+    return " ".join((each.cluster, state.words, state.event, state.reason, each.effect)).lower()
+
 
 PARTITIONS_OF_A_PAGE: Final = 100
 _Topic = Annotated[str, meaning("The topic's name, percent-encoded.")]
@@ -48,7 +126,7 @@ class BrokerAnswer(msgspec.Struct, frozen=True):
     map: ImpactMap
 
 
-class ExplainPartition(LiveQuestion, frozen=True):
+class ExplainPartition(Question, frozen=True):
     """A partition explained."""
 
     answer = Explanation
@@ -56,7 +134,7 @@ class ExplainPartition(LiveQuestion, frozen=True):
     topic: _Topic
     partition: Annotated[str, meaning("The partition's number.")]
 
-    def ask(self, cluster: KnownCluster) -> Explanation:
+    def on_page(self, cluster: KnownCluster) -> Explanation:
         """Explain the partition. Raise NotFoundError."""
         found, tp = cluster.snapshot({self.topic}), TopicPartition(self.topic, PartitionId(_number(self.partition)))
         topic = found.topics.get(tp.topic)
@@ -74,7 +152,7 @@ class ExplainPartition(LiveQuestion, frozen=True):
         return explain_partition(picture, tp)
 
 
-class ShowTopic(LiveQuestion, frozen=True):
+class ShowTopic(Question, frozen=True):
     """A topic explained, with a hundred of its partitions."""
 
     answer = TopicAnswer
@@ -82,7 +160,7 @@ class ShowTopic(LiveQuestion, frozen=True):
     topic: _Topic
     first: Annotated[int, meaning("Partitions from this number on. Use `next` of the former answer.")] = 0
 
-    def ask(self, cluster: KnownCluster) -> TopicAnswer:
+    def on_page(self, cluster: KnownCluster) -> TopicAnswer:
         """Explain the topic, and list its partitions from `first` on. Raise NotFoundError."""
         found, name, begins = cluster.snapshot({self.topic}), self.topic, f"{self.topic}-"
         about = [
@@ -102,14 +180,14 @@ class ShowTopic(LiveQuestion, frozen=True):
         return TopicAnswer(explain_topic(msgspec.structs.replace(picture, clients=clients), name), lines, more)
 
 
-class ShowBroker(LiveQuestion, frozen=True):
+class ShowBroker(Question, frozen=True):
     """A broker explained, with the partitions it hosts that clients cannot use."""
 
     answer = BrokerAnswer
 
     broker: Annotated[str, meaning("The broker's id.")]
 
-    def ask(self, cluster: KnownCluster) -> BrokerAnswer:
+    def on_page(self, cluster: KnownCluster) -> BrokerAnswer:
         """Explain the broker. Raise NotFoundError."""
         found, broker = cluster.snapshot(None), BrokerId(_number(self.broker))
         assert found.gauges is not None, "a cluster that was not read"
@@ -124,12 +202,12 @@ class ShowBroker(LiveQuestion, frozen=True):
         return BrokerAnswer(explain_broker(picture, broker), impact)
 
 
-class ExplainController(LiveQuestion, frozen=True):
+class ExplainController(Question, frozen=True):
     """The controller or its absence explained."""
 
     answer = Explanation
 
-    def ask(self, cluster: KnownCluster) -> Explanation:
+    def on_page(self, cluster: KnownCluster) -> Explanation:
         """Explain the controller. Of all topics, only those in deletion matter."""
         found = cluster.snapshot(None)
         rows = {name: topic.row for name, topic in found.topics.items()}
