@@ -25,7 +25,7 @@ class Section(NamedTuple):
         """Return the command of this name, imported now."""
         command: click.Command | None = None
         if name in self.questions:
-            command = importlib.import_module("cli.commands.plain").plain_command(name)
+            command = importlib.import_module("cli.commands.question_command").command_of(name)
         elif name in self.commands:
             module = name.replace("-", "_")
             command = getattr(importlib.import_module(f"{self.package}.{module}"), module)

@@ -14,7 +14,9 @@ from controller.contract.problem import UNUSABLE
 from controller.rules.partitioner import partition_for_key
 from controller.view.health import takes_acks_all
 from questions.picture import Picture
+from questions.question import NotFoundError, Question, Scope
 from wording.said import Said, line
+from wording.sentences import near
 
 _LONG_BYTES: Final = 8
 
@@ -58,25 +60,46 @@ def key_bytes(text: str, key_format: KeyFormat) -> bytes:
         raise ValueError(f"{text!r} is no key of the format {key_format.value}: {_EXPECTED[key_format]}") from error
 
 
-def explain_key(picture: Picture, topic_name: str, key: bytes) -> KeyAnswer:
-    """Return the partition of an existing topic to which Kafka's default partitioner sends the key."""
-    topic = picture.topic(topic_name)
-    assert topic is not None, f"there is no topic {topic_name}"
-    tp = TopicPartition(topic_name, partition_for_key(key, len(topic.partitions)))
-    partition = topic.partitions[tp.partition]
-    problem, value = partition.problem, partition.zk_state
-    is_led = value is not None and problem not in UNUSABLE and not topic.queued_for_deletion
-    reason = "its topic is being deleted" if topic.queued_for_deletion else picture.reason(tp)
-    return KeyAnswer(
-        topic=topic_name,
-        partition=tp.partition,
-        partitions=len(topic.partitions),
-        leader=value.leader if is_led and value is not None else None,
-        takes_acks_1=is_led,
-        takes_acks_all=takes_acks_all(partition, topic),
-        reason=reason,
-        as_of_ms=picture.as_of_ms,
-    )
+class ExplainKey(Question, frozen=True):
+    """Find the partition of a producer's key, and whether it accepts writes."""
+
+    answer = KeyAnswer
+
+    topic: str
+    key: str
+    key_format: KeyFormat = KeyFormat.UTF8
+
+    def __post_init__(self) -> None:
+        """Raise ValueError for a key that is not written in its format."""
+        key_bytes(self.key, self.key_format)
+
+    def scope(self) -> Scope:
+        """Return the topic."""
+        return Scope(topics=frozenset({self.topic}))
+
+    def ask(self, picture: Picture) -> KeyAnswer:
+        """Return the partition to which Kafka's default partitioner sends the key. Raise NotFoundError."""
+        topic = picture.topic(self.topic)
+        if topic is None:
+            raise NotFoundError(f"there is no topic {self.topic} in cluster {picture.header.cluster}")
+        number = partition_for_key(key_bytes(self.key, self.key_format), len(topic.partitions))
+        tp, partition = TopicPartition(self.topic, number), topic.partitions[number]
+        problem, value = partition.problem, partition.zk_state
+        is_led = value is not None and problem not in UNUSABLE and not topic.queued_for_deletion
+        return KeyAnswer(
+            topic=self.topic,
+            partition=number,
+            partitions=len(topic.partitions),
+            leader=value.leader if is_led and value is not None else None,
+            takes_acks_1=is_led,
+            takes_acks_all=takes_acks_all(partition, topic),
+            reason="its topic is being deleted" if topic.queued_for_deletion else picture.reason(tp),
+            as_of_ms=picture.as_of_ms,
+        )
+
+    def similar(self, picture: Picture) -> list[str]:
+        """Return existing topics with a similar name."""
+        return near(self.topic, [name for name, _ in picture.context.topics])
 
 
 def _long(text: str) -> bytes:

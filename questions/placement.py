@@ -13,10 +13,11 @@ from typing import Final
 import msgspec
 
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
-from controller.rules.placement import place_replicas
+from controller.rules.placement import PlacementError, place_replicas
 from controller.view.types import Context
 from questions.known_brokers import refuse_unknown
-from questions.question import NotFoundError
+from questions.picture import Picture
+from questions.question import NotFoundError, Question
 from wording.sentences import did_you_mean, listed, near, plural
 
 
@@ -102,6 +103,31 @@ class Movement(msgspec.Struct, frozen=True):
     def copies(self) -> int:
         """Return the number of replicas that must be copied."""
         return sum(self.replicas_added.values())
+
+
+class Place(Question, frozen=True):
+    """Assign replicas to brokers as Kafka's own tool does, or by the smallest movement to a goal."""
+
+    answer = Movement
+
+    topics: tuple[str, ...] = ()
+    brokers: tuple[BrokerId, ...] = ()
+    goal: Goal | None = None  # unset, Kafka's way
+    rack_aware: bool | None = None
+    start_index: int = 0
+    shift: int = 0
+
+    def ask(self, picture: Picture) -> tuple[Assignment, Movement]:
+        """Return the assignment to print, and its movement. Raise NotFoundError."""
+        context, draw = picture.context, {"start_index": self.start_index, "shift": self.shift}
+        if self.goal is not None:
+            movement = least_movement(context, self.topics, self.brokers, self.goal)
+            return movement.targets, movement
+        try:
+            placed = placed_by_kafka(context, self.topics, self.brokers, rack_aware=self.rack_aware, **draw)
+        except PlacementError as error:
+            raise NotFoundError(str(error)) from error
+        return placed, movement_to(context, placed)
 
 
 def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[TopicPartition, tuple[BrokerId, ...]]:

@@ -10,7 +10,6 @@ import msgspec
 
 if TYPE_CHECKING:
     from controller.contract.row import Row
-    from questions.known_clusters import KnownCluster
     from questions.picture import Picture
     from wording.said import Said
 
@@ -81,7 +80,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         """Return the answer. Raise NotFoundError for a subject that the cluster does not have."""
         raise NotImplementedError
 
-    def on_page(self, cluster: KnownCluster) -> Any:  # noqa: ANN401 (as above)
+    def on_page(self, cluster: Any) -> Any:  # noqa: ANN401 (a KnownCluster, which imports this file)
         """Return the answer for a path of the page. A question that only the page asks takes the rows that it needs.
 
         Raise NotFoundError, and UnknownClusterError.

@@ -39,7 +39,6 @@ SMALL_MODULES = {
     "ingest.sinks.opening": "it ends a circle: each sink imports the protocol, and the opener imports each sink",
 }
 LONG_FUNCTIONS = {
-    "cli/commands/ask/place.py place": "twelve lines are its options",
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",
     "deploy/boards/panels.py listing": "one panel, an attribute a line",
     "streaming/job.py _start": "ten lines are its signature",

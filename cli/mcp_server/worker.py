@@ -12,9 +12,10 @@ import resource
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stderr
-from typing import Any, Final
+from dataclasses import replace
+from typing import Final
 
 import click
 import msgspec
@@ -23,7 +24,7 @@ from cli.mcp_server.tools import Asked, Told
 from cli.printing import standard_error
 from cli.settings.config import ConfigError
 from cli.sources.asking import answer_of, warn_of_doubts
-from cli.sources.options import read_source_flags, source_of
+from cli.sources.options import read_source_flags
 from controller.contract.decoding import JsonDecoder
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
@@ -44,10 +45,9 @@ def main(source: Sequence[str]) -> None:
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not come between answers
     standard_error.configure()
     resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
-    flags = read_source_flags(source)
     for line in sys.stdin.buffer:
         question, cluster = _ASKED.decode(line).read()
-        told = _told(question, {**flags, "cluster": cluster or flags["cluster"]})
+        told = _told(question, source, cluster)
         is_last = _resident_bytes() > _KEPT_BYTES
         answers.write(msgspec.json.encode(msgspec.structs.replace(told, is_last=is_last)) + b"\n")
         answers.flush()
@@ -55,11 +55,13 @@ def main(source: Sequence[str]) -> None:
             return
 
 
-def _told(question: Question, flags: Mapping[str, Any]) -> Told:
+def _told(question: Question, where: Sequence[str], cluster: str | None) -> Told:
     said = io.StringIO()
     try:
         with redirect_stderr(said):
-            found = answer_of(source_of(flags), question, flags, _NEVER)
+            chosen = read_source_flags(where)
+            source = replace(chosen, cluster=cluster or chosen.cluster).source()
+            found = answer_of(source, question, chosen.settings, _NEVER)
             warn_of_doubts(found.picture)
     except (NotFoundError, ConfigError, IngestError, ServeError) as error:
         return Told(refusal=str(error))

@@ -1,25 +1,34 @@
-"""Ask a command's question to a source, with the known consumer groups, and print doubts about the answer."""
+"""Ask a command's question to a source, once or until its answer is good, and print doubts about the answer."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+import click
 from msgspec.structs import replace
 
 from cli.printing import standard_error, standard_output
-from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import Settings, read_settings
+from cli.running import ExitCode, StoppedError, run_until_stopped
+from cli.settings.config import Settings
+from cli.settings.parameters import Duration
 from cli.sources.source import Source
+from dashboards.errors import ServeError
+from ingest.errors import IngestError
 from questions.question import EVERYTHING_NOW, NotFoundError, Question, Scope
 from wording.sentences import did_you_mean
 
 if TYPE_CHECKING:
-    from questions.clients.known_groups import KnownGroups
+    from cli.sources.options import Chosen
+    from questions.clients.groups import Clients
     from questions.picture import Picture
+    from wording.said import Said
+
 
 # Time to close ZooKeeper or Kafka cleanly, which waits for one request at most. During reads of 30,000 partitions it
 # took 0.1 s.
@@ -34,53 +43,44 @@ class Answered(NamedTuple):
     picture: Picture
 
 
-def answer_of(source: Source, question: Question, flags: Mapping[str, Any], stop: threading.Event) -> Answered:
+def answer_of(source: Source, question: Question, settings: Settings, stop: threading.Event) -> Answered:
     """Ask the source's cluster, with its consumer groups if the question needs them.
 
     Raise the errors of `Source.picture`, and NotFoundError with names that are similar to the missing one.
     """
+
+    def picture(scope: Scope) -> Picture:
+        found = source.picture(scope, stop)
+        return replace(found, clients=_clients(settings, found.header.cluster)) if question.asks_clients else found
+
     scope = question.scope()
-    picture = _picture(source, question, scope, flags, stop)
+    found = picture(scope)
     try:
-        return Answered(question.ask(picture), picture)
+        return Answered(question.ask(found), found)
     except NotFoundError as error:
-        everything = picture if scope.topics is None else _picture(source, question, EVERYTHING_NOW, flags, stop)
+        everything = found if scope.topics is None else picture(EVERYTHING_NOW)
         raise NotFoundError(f"{error}{did_you_mean(question.similar(everything))}") from error
 
 
-def _picture(
-    source: Source, question: Question, scope: Scope, flags: Mapping[str, Any], stop: threading.Event
-) -> Picture:
-    picture = source.picture(scope, stop)
-    if not question.asks_clients:
-        return picture
-    return _with_clients(picture, flags)
-
-
-def ask(source: Source, scope: Scope, answer: Callable[[Picture], int]) -> int:
-    """Answer with one picture and print doubts. Return the exit code. An answer may raise NotFoundError."""
-
-    def look(stop: threading.Event) -> int:
-        picture = source.picture(scope, stop)
-        code = answer(picture)
-        warn_of_doubts(picture)
-        return code
-
-    return ask_as_long_as(look)
-
-
-def ask_question(
-    source: Source, question: Question, flags: Mapping[str, Any], show: Callable[[Any, Picture], int]
-) -> int:
+def ask_question(chosen: Chosen, question: Question, show: Callable[[Any, Picture], int]) -> int:
     """Ask the question, show its answer, and print doubts. Return the exit code of `show`."""
+    source = chosen.source()
 
     def look(stop: threading.Event) -> int:
-        found = answer_of(source, question, flags, stop)
+        found = answer_of(source, question, chosen.settings, stop)
         code = show(*found)
         warn_of_doubts(found.picture)
         return code
 
     return ask_as_long_as(look)
+
+
+def shown(answer: Any, said: Said, *, as_json: bool, is_known: bool = True, is_good: bool = True) -> ExitCode:  # noqa: ANN401 (of any question)
+    """Print the answer as JSON or as its text, and return its exit code."""
+    standard_output.print_answer([answer], said, as_json=as_json)
+    if not is_known:
+        return ExitCode.UNAVAILABLE
+    return ExitCode.OK if is_good else ExitCode.FAILED
 
 
 def warn_of_doubts(picture: Picture) -> None:
@@ -109,26 +109,85 @@ def ask_as_long_as(look: Callable[[threading.Event], int]) -> int:
     return run_until_stopped({"question": run}, finish_within_seconds=_FINISH_SECONDS)
 
 
-def _with_clients(picture: Picture, flags: Mapping[str, Any]) -> Picture:
-    """Return the picture with the teams, and with the consumer groups that `kontrast serve` keeps. Raise ConfigError.
+def _clients(settings: Settings, cluster: str) -> Clients:
+    """Return the teams, and the consumer groups that `kontrast serve` keeps.
 
     Without their directory the groups are unknown, which is no error, because a question can do without them.
     """
     from questions.clients.groups import Clients
-
-    settings = read_settings(flags["config_file"], os.environ)
-    return replace(picture, clients=Clients(_known(settings, picture.header.cluster), settings.teams))
-
-
-def _known(settings: Settings, cluster: str) -> KnownGroups:
     from questions.clients.known_groups import NO_GROUPS
 
-    layer = settings.sections[_PROBE]
-    if "groups" not in layer or not layer["groups"].value:
-        return NO_GROUPS
-    directory = layer["groups_directory"].value if "groups_directory" in layer else None
-    if not isinstance(directory, Path):
-        return NO_GROUPS
+    given = {name: setting.value for name, setting in settings.sections[_PROBE].items()}
+    directory = given.get("groups_directory")
+    if not given.get("groups") or not isinstance(directory, Path):
+        return Clients(NO_GROUPS, settings.teams)
     from dashboards.probe.kept_groups import kept_groups  # not for --help
 
-    return kept_groups(directory, cluster)
+    return Clients(kept_groups(directory, cluster), settings.teams)
+
+
+_Answer = TypeVar("_Answer")
+
+
+def wait_options(until: str, every: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a decorator that adds --wait, whose help names the end `until`, and --every, whose help is `every`."""
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        command = click.option(
+            "--every",
+            "every_seconds",
+            type=click.FloatRange(min=0.5),
+            default=5.0,
+            show_default=True,
+            metavar="SECONDS",
+            help=every,
+        )(command)
+        says = f"Repeat until {until}, at most for this time, like 10m."
+        return click.option("--wait", "patience", type=Duration(), metavar="TIME", help=says)(command)
+
+    return add
+
+
+def refuse_past(source: Source) -> None:
+    """Raise UsageError for a source that shows the past, because its answer never changes."""
+    if not source.is_live:
+        raise click.UsageError("--wait needs a live source, which is --zookeeper, or --from without --until.")
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long and how often a question is repeated. Without patience it is asked once."""
+
+    patience: timedelta | None
+    every_seconds: float
+
+    def until(
+        self,
+        is_good: Callable[[_Answer], bool],
+        look: Callable[[threading.Event], _Answer],
+        in_a_line: Callable[[_Answer], str],
+        stop: threading.Event,
+    ) -> _Answer:
+        """Repeat until the answer is good or the patience is over. Return the last answer, or raise the last error.
+
+        A line on standard error shows each new reason to wait. Raise StoppedError.
+        """
+        deadline = time.monotonic() + (self.patience or timedelta(0)).total_seconds()
+        shown = ""
+        while True:
+            is_last = time.monotonic() >= deadline
+            try:
+                answer = look(stop)
+            except (IngestError, ServeError) as error:
+                if is_last:
+                    raise
+                said = f"asking again, because {error}"
+            else:
+                if is_last or is_good(answer):
+                    return answer
+                said = in_a_line(answer)
+            if said != shown:
+                standard_error.say(said)
+                shown = said
+            if stop.wait(min(self.every_seconds, max(0.0, deadline - time.monotonic()))):
+                raise StoppedError

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from cli.settings.config import (
     ConfigError,
+    Layer,
     Setting,
     Settings,
     brokers_config,
@@ -27,8 +29,11 @@ from cli.settings.parameters import MomentParameter, chroot_option
 from cli.sources.source import UNNAMED, Source
 from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.moments import TIMES
-from streaming.config import StreamConfig
+from streaming.config import BrokersConfig, StreamConfig
 from transport.address import Address, AddressError, parse_address
+
+if TYPE_CHECKING:
+    from ingest.files.data_directory import Until
 
 _ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _ONLY_OF_THE_JOB: Final = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
@@ -77,90 +82,104 @@ _OPTIONS: Final = (
 )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The source and the cluster that a command's options choose, with the settings of file and environment."""
+
+    settings: Settings
+    cluster: str | None
+    directories: tuple[Path, ...]
+    chroot: str
+    until: Until | None
+    stream: Address | None
+    watch: Layer
+    brokers: Layer
+
+    def of_all(self) -> Chosen:
+        """Return the configured outputs instead, if several clusters are configured and none is named."""
+        named = self.cluster or self.directories or self.stream or "zookeeper" in self.watch
+        if len(self.settings.clusters) < 2 or named:
+            return self
+        from cli.followed_outputs import where_outputs_are
+
+        return replace(self, stream=where_outputs_are(self.settings, {}).address)
+
+    def source(self, *, patience_seconds: float | None = None) -> Source:
+        """Return the source. `patience_seconds` replaces the default of connect_timeout_seconds. Raise ConfigError."""
+        settings = self.settings
+        each = {"--zookeeper": "zookeeper" in self.watch, "--zk-data": self.directories, "--from": self.stream}
+        given = [name for name, value in each.items() if value]
+        if len(given) > 1:
+            raise ConfigError(f"{' and '.join(given)} exclude each other")
+        if self.directories:
+            from cli.sources.files import FilesSource  # each source brings libraries that other sources do not need
+
+            name, brokers = self.cluster or UNNAMED, self._brokers(self.cluster)
+            return FilesSource(self.directories, self.chroot, self.until, name, brokers)
+        if self.stream is not None:
+            return self._stream_source(self.stream, patience_seconds)
+        if self.until is not None:
+            raise ConfigError("--until needs --zk-data or --from, because ZooKeeper has only the present")
+        if not self.watch and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
+            raise ConfigError(
+                "which cluster? Give --zookeeper HOST:PORT[/CHROOT], --zk-data DIR, --from ADDRESS, or a --config file"
+            )
+        from cli.sources.zookeeper import ZooKeeperSource
+
+        patience = {} if patience_seconds is None else {_CONNECT_TIMEOUT: Setting(patience_seconds, "default")}
+        sections = {**settings.sections, "watch": {**patience, **settings.sections["watch"]}}
+        config, brokers = snapshot_config(replace(settings, sections=sections), self.cluster, self.watch, self.brokers)
+        only = next(iter(settings.clusters)) if len(settings.clusters) == 1 else None
+        return ZooKeeperSource(config, self.cluster or only or UNNAMED, brokers)
+
+    def _stream_source(self, stream: Address, patience_seconds: float | None) -> Source:
+        from cli.followed_outputs import Where, stale_after_ms_of
+        from cli.sources.stream import StreamSource
+
+        default = Setting(patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default, "default")
+        timeout_seconds = float(str(self.watch.get(_CONNECT_TIMEOUT, default).value))
+        where = Where(reached(self.settings, stream), timeout_seconds, stale_after_ms_of(self.settings))
+        known = known_clusters(self.settings) if self.cluster is None else ()
+        configured = {name: self._brokers(name) for name in known}
+        return StreamSource(where, self.cluster, self._brokers(self.cluster), self.until, configured)
+
+    def _brokers(self, cluster: str | None) -> BrokersConfig:
+        return brokers_config(self.settings, self.settings.clusters.get(cluster or "", {}), self.brokers)
+
+
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a source to a grouped command. `source_of` reads their values."""
+    """Add the options of a source to a grouped command, which gets all their values as one, `chosen`."""
+
+    @wraps(command)
+    def decorated(*arguments: Any, **given: Any) -> Any:  # noqa: ANN401 (click's own)
+        flags = {name: given.pop(name) for name in names}
+        chosen = Chosen(
+            settings=read_settings(flags["config_file"], os.environ),
+            watch=read_flags("watch", flags),
+            brokers=read_flags("stream", flags),
+            **{name: flags[name] for name in ("cluster", "directories", "chroot", "until", "stream")},
+        )
+        return command(*arguments, chosen=chosen, **given)
+
     own = len(getattr(command, "__click_params__", ()))
     for option in reversed(_OPTIONS):
-        command = option(command)
-    for parameter in command.__click_params__[own:]:  # type: ignore[attr-defined]  # click's own
+        option(decorated)
+    parameters = decorated.__click_params__[own:]  # type: ignore[attr-defined]  # click's own
+    names = [parameter.name for parameter in parameters]
+    for parameter in parameters:
         parameter.group = _GROUP
-    return command
+    return decorated
 
 
 @click.command("mcp")
 @source_options
-def source_flags(**flags: Any) -> Mapping[str, Any]:  # noqa: ANN401 (click's own)
-    """Return the given flags as a source needs them."""
-    return flags
+def source_flags(chosen: Chosen) -> Chosen:
+    """Return what the given flags choose."""
+    return chosen
 
 
-def read_source_flags(arguments: Sequence[str]) -> Mapping[str, Any]:
-    """Return the flags of a source from a command line that has only these. Raise UsageError."""
+def read_source_flags(arguments: Sequence[str]) -> Chosen:
+    """Return what a command line with only the flags of a source chooses. Raise UsageError and ConfigError."""
     with source_flags.make_context("kontrast mcp", list(arguments)) as context:
-        found: Mapping[str, Any] = source_flags.invoke(context)
+        found: Chosen = source_flags.invoke(context)
         return found
-
-
-def source_of(flags: Mapping[str, Any], *, patience_seconds: float | None = None) -> Source:
-    """Return the source that the options of `source_options` name. Raise ConfigError.
-
-    `patience_seconds` replaces the default of connect_timeout_seconds.
-    """
-    settings = read_settings(flags["config_file"], os.environ)
-    if patience_seconds is not None:
-        watch = {_CONNECT_TIMEOUT: Setting(patience_seconds, "default"), **settings.sections["watch"]}
-        settings = replace(settings, sections={**settings.sections, "watch": watch})
-    directories, stream = flags["directories"], flags["stream"]
-    zookeeper = read_flags("watch", flags)
-    given = {"--zookeeper": "zookeeper" in zookeeper, "--zk-data": bool(directories), "--from": stream is not None}
-    if sum(given.values()) > 1:
-        raise ConfigError(f"{' and '.join(name for name, is_given in given.items() if is_given)} exclude each other")
-    if directories or stream:
-        return _written_source(settings, flags, patience_seconds)
-    if flags["until"] is not None:
-        raise ConfigError("--until needs --zk-data or --from, because ZooKeeper has only the present")
-    if not zookeeper and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
-        raise ConfigError(
-            "which cluster? Give --zookeeper HOST:PORT[/CHROOT], --zk-data DIR, --from ADDRESS, or a --config file"
-        )
-    from cli.sources.zookeeper import ZooKeeperSource  # each source brings libraries that other sources do not need
-
-    config, brokers = snapshot_config(settings, flags["cluster"], zookeeper, read_flags("stream", flags))
-    return ZooKeeperSource(config, flags["cluster"] or _only_cluster(settings) or UNNAMED, brokers)
-
-
-def source_of_all(flags: Mapping[str, Any], *, patience_seconds: float | None = None) -> Source:
-    """Return the source, which is the configured outputs if several clusters are configured and none is named."""
-    settings = read_settings(flags["config_file"], os.environ)
-    named = flags["cluster"], flags["directories"], flags["stream"], "zookeeper" in read_flags("watch", flags)
-    if len(settings.clusters) > 1 and not any(named):
-        from cli.followed_outputs import where_outputs_are
-
-        flags = {**flags, "stream": where_outputs_are(settings, {}).address}
-    return source_of(flags, patience_seconds=patience_seconds)
-
-
-def _written_source(settings: Settings, flags: Mapping[str, Any], patience_seconds: float | None) -> Source:
-    cluster: str | None = flags["cluster"]
-    own = settings.clusters.get(cluster, {}) if cluster else {}
-    brokers = brokers_config(settings, own, read_flags("stream", flags))
-    if flags["directories"]:
-        from cli.sources.files import FilesSource
-
-        return FilesSource(flags["directories"], flags["chroot"], flags["until"], cluster or UNNAMED, brokers)
-    from cli.followed_outputs import Where, stale_after_ms_of
-    from cli.sources.stream import StreamSource
-
-    default = patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default
-    timeout_seconds = flags[_CONNECT_TIMEOUT] or default
-    where = Where(reached(settings, flags["stream"]), float(str(timeout_seconds)), stale_after_ms_of(settings))
-    configured = {
-        name: brokers_config(settings, settings.clusters.get(name, {}), read_flags("stream", flags))
-        for name in known_clusters(settings)
-        if cluster is None
-    }
-    return StreamSource(where, cluster, brokers, flags["until"], configured)
-
-
-def _only_cluster(settings: Settings) -> str | None:
-    return next(iter(settings.clusters)) if len(settings.clusters) == 1 else None

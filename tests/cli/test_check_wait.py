@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.commands.ask import check
 from cli.main import main
+from cli.sources.options import Chosen
 from cli.sources.source import Source
 from controller.restore.stored_context import new_context
 from ingest.errors import IngestError
@@ -52,7 +52,7 @@ def at(recorded_files: Path):
 def ask(monkeypatch):
     def asked(*looks: Picture | IngestError, patience: str = "1m") -> Result:
         source = Moments(*looks)
-        monkeypatch.setattr(check, "source_of_all", lambda _flags, **_more: source)
+        monkeypatch.setattr(Chosen, "source", lambda *_, **__: source)
         return CliRunner().invoke(main, ["check", "--zookeeper", "zk:1", "--wait", patience, "--every", "0.5"])
 
     return asked

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from cli.commands.ask import explain
 from cli.main import main
+from cli.sources.options import Chosen
 from controller.restore.stored_context import new_context
 from ingest.files.data_directory import Until
 from ingest.files.history import History
@@ -40,6 +40,6 @@ def test_old_data_does_not_end_with_0(monkeypatch, well, question, age_ms, code)
         def picture(self, *_: object) -> Picture:
             return shown
 
-    monkeypatch.setattr(explain, "source_of", lambda _flags: Source())
+    monkeypatch.setattr(Chosen, "source", lambda *_, **__: Source())
     done = CliRunner().invoke(main, ["explain", *question.split(), "--zookeeper", "zk:1"])
     assert done.exit_code == code, done.output

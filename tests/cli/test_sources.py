@@ -15,8 +15,7 @@ from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
 from kazoo.client import KazooClient
 
-from cli.main import main
-from cli.sources.options import source_of
+from cli.sources.options import read_source_flags
 from cli.sources.zookeeper import without_garbage_collection
 from controller.contract.outputs import encode_row
 from controller.contract.problem import Problem
@@ -46,10 +45,7 @@ def picture(*arguments: object, scope: Scope = EVERYTHING_NOW) -> Picture:
 
 def source(*arguments: object) -> Any:
     """Return the source for a command with these arguments."""
-    context = main.get_command(main.make_context("kontrast", ["--help"], resilient_parsing=True), "check").make_context(
-        "check", list(map(str, arguments))
-    )
-    return source_of(context.params)
+    return read_source_flags(list(map(str, arguments))).source()
 
 
 def write_changes(directory: Path, *lists: list[Record]) -> None:

@@ -39,7 +39,7 @@ from questions.check import check
 from questions.everywhere.lint import Lint
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
-from questions.key import explain_key
+from questions.key import ExplainKey
 from questions.known_brokers import UnknownBrokersError
 from questions.may_restart import restartable
 from questions.memory import Memory
@@ -169,7 +169,7 @@ def answers(picture: Picture) -> Answers:
     for words in subjects(picture):
         asked[f"explain {words}"] = lambda words=words: _explained(picture, words)  # type: ignore[misc]
     for name in list(_topics(picture.context))[:2]:
-        asked[f"key of {name}"] = lambda name=name: explain_key(picture, name, b"4711")  # type: ignore[misc]
+        asked[f"key of {name}"] = lambda name=name: ExplainKey(topic=name, key="4711").ask(picture)  # type: ignore[misc]
     asked |= _hypothetical(picture.context)
     for broker in _chosen(picture.context):
         asked[f"restartable {broker}"] = lambda broker=broker: restartable(picture, broker).reasons  # type: ignore[misc]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from questions.key import KeyFormat, explain_key, key_bytes
+from questions.key import ExplainKey, KeyFormat, key_bytes
 from tests.questions.cluster import brokers, controller, look, settings, state, topic
 
 
@@ -33,11 +33,11 @@ def test_what_is_no_key_of_the_format_is_refused(text, key_format):
 
 def test_acks_all_needs_enough_in_sync_and_acks_1_a_leader():
     base = {**brokers(1, 2), **controller(1), **topic("t", [1, 2]), **settings("t", min_insync_replicas="2")}
-    well = explain_key(look(base), "t", b"k")
+    well = ExplainKey(topic="t", key="k").ask(look(base))
     assert (well.leader, well.takes_acks_1, well.takes_acks_all, well.reason) == (1, True, True, None)
-    lacking = explain_key(look({**base, **state("t", 0, 1, [1])}), "t", b"k")
+    lacking = ExplainKey(topic="t", key="k").ask(look({**base, **state("t", 0, 1, [1])}))
     assert (lacking.takes_acks_1, lacking.takes_acks_all) == (True, False)
-    offline = explain_key(look({**base, **state("t", 0, -1, [9])}), "t", b"k")
+    offline = ExplainKey(topic="t", key="k").ask(look({**base, **state("t", 0, -1, [9])}))
     assert (offline.leader, offline.takes_acks_1, offline.takes_acks_all) == (None, False, False)
-    deleting = explain_key(look({**base, "/admin/delete_topics/t": {}}), "t", b"k")
+    deleting = ExplainKey(topic="t", key="k").ask(look({**base, "/admin/delete_topics/t": {}}))
     assert (deleting.takes_acks_1, deleting.reason) == (False, "its topic is being deleted")

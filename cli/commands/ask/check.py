@@ -24,10 +24,9 @@ from cli.printing.standard_output import (
 )
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
-from cli.sources.asking import ask_as_long_as
-from cli.sources.options import source_of_all, source_options
+from cli.sources.asking import Waiting, ask_as_long_as, refuse_past, wait_options
+from cli.sources.options import Chosen, source_options
 from cli.sources.source import PROBE_PATIENCE_SECONDS, Source
-from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import NotFoundError
@@ -75,7 +74,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     every_seconds: float,
     is_long: bool,
     as_json: bool,
-    **flags: object,
+    chosen: Chosen,
 ) -> int:
     """Check a cluster, or every cluster of the source: its problems, worst first, with start and next step.
 
@@ -85,7 +84,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     given = [name for name, is_given in (("--watch", watch), ("--probe", probe), ("--wait", patience)) if is_given]
     if len(given) > 1:
         raise click.UsageError(f"{' and '.join(given)} exclude each other.")
-    source = source_of_all(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
+    source = chosen.of_all().source(patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
     if probe:
         return ask_as_long_as(lambda stop: _probe(source, stop))
     if watch:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.printing.standard_output import print_answer
+from cli.commands.question_command import question_of
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
-from cli.settings.question_options import question_of
-from cli.sources.asking import ask, ask_question
-from cli.sources.options import source_of, source_options
+from cli.sources.asking import ask_question, shown
+from cli.sources.options import Chosen, source_options
 from questions.doubts import blindness
-from questions.question import EVERYTHING_NOW, NotFoundError, Scope
-from wording.sentences import did_you_mean, near
 
 if TYPE_CHECKING:
-    from questions.explain.explanation import Explanation
+    from questions.key import KeyAnswer
     from questions.picture import Picture
 
 
@@ -64,51 +60,30 @@ Exit codes:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
-    *, subject: tuple[str, ...], is_topic: bool, key: str | None, key_format: str, as_json: bool, **flags: object
+    *, subject: tuple[str, ...], is_topic: bool, key: str | None, key_format: str, as_json: bool, chosen: Chosen
 ) -> int:
     """Explain SUBJECT, which is TOPIC-PARTITION, TOPIC, broker N, group NAME, or controller.
 
     Shows its state and its start, the steps that led to it, the controller's due writes, and the remedy. Files and
     streams have these steps with time and zxid. One read of ZooKeeper has only the last write of each znode.
     """
-    if key is not None:
-        if len(subject) != 1:
-            raise click.UsageError("--key needs one topic.")
-        return _explain_key(flags, subject[0], key, key_format, as_json=as_json)
     from questions.explain.subject import Explain  # not for --help
+    from questions.key import ExplainKey, KeyFormat
 
-    question = question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic)
+    if key is None:
+        return ask_question(
+            chosen,
+            question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic),
+            lambda found, _: shown(
+                found, found.said(), as_json=as_json, is_known=found.is_known, is_good=found.is_well
+            ),
+        )
+    if len(subject) != 1:
+        raise click.UsageError("--key needs one topic.")
 
-    def show(explanation: Explanation, _: Picture) -> ExitCode:
-        print_answer([explanation], explanation.said(), as_json=as_json)
-        return _code(is_known=explanation.is_known, is_good=explanation.is_well)
+    def show(found: KeyAnswer, picture: Picture) -> ExitCode:
+        is_known = blindness(picture) is None
+        return shown(found, found.said(), as_json=as_json, is_known=is_known, is_good=found.takes_acks_all)
 
-    return ask_question(source_of(flags), question, flags, show)
-
-
-def _code(*, is_known: bool, is_good: bool) -> ExitCode:
-    if not is_known:
-        return ExitCode.UNAVAILABLE
-    return ExitCode.OK if is_good else ExitCode.FAILED
-
-
-def _explain_key(flags: dict[str, object], topic: str, text: str, key_format: str, *, as_json: bool) -> int:
-    from questions.key import KeyFormat, explain_key, key_bytes
-
-    try:
-        key = key_bytes(text, KeyFormat(key_format))
-    except ValueError as error:
-        raise click.UsageError(f"{error}.") from error
-
-    source = source_of(flags)
-
-    def answer(picture: Picture) -> ExitCode:
-        if picture.topic(topic) is None:
-            names = [name for name, _ in source.picture(EVERYTHING_NOW, threading.Event()).context.topics]
-            similar = did_you_mean(near(topic, names))
-            raise NotFoundError(f"there is no topic {topic} in cluster {picture.header.cluster}{similar}")
-        found = explain_key(picture, topic, key)
-        print_answer([found], found.said(), as_json=as_json)
-        return _code(is_known=blindness(picture) is None, is_good=found.takes_acks_all)
-
-    return ask(source, Scope(topics=frozenset({topic})), answer)
+    question = question_of(ExplainKey, {}, topic=subject[0], key=key, key_format=KeyFormat(key_format))
+    return ask_question(chosen, question, show)

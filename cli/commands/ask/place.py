@@ -11,15 +11,13 @@ from cli.printing.standard_output import print_json_line
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.settings.parameters import read_ids
-from cli.sources.asking import ask
-from cli.sources.options import source_of, source_options
+from cli.sources.asking import ask_question
+from cli.sources.options import Chosen, source_options
 from controller.contract.ids import BrokerId
-from questions.question import EVERYTHING_NOW, NotFoundError
 
 if TYPE_CHECKING:
-    from controller.contract.ids import TopicPartition
     from questions.picture import Picture
-    from questions.placement import Movement
+    from questions.placement import Assignment, Movement
 
 _EPILOG: Final = """\b
 Examples:
@@ -65,7 +63,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
     from_cluster: bool,
     drain: tuple[BrokerId, ...],
     replication_factor: int | None,
-    **flags: object,
+    chosen: Chosen,
 ) -> int:
     """Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.
 
@@ -77,27 +75,17 @@ def place(  # noqa: PLR0913 (one parameter an option)
         from_cluster, drain, replication_factor, rack_aware, (start_index, shift), topics, brokers
     )
 
-    def answer(picture: Picture) -> ExitCode:
-        from controller.rules.placement import PlacementError
-        from questions.placement import Goal, least_movement, movement_to, placed_by_kafka
+    from questions.placement import Goal, Place
 
-        try:
-            if from_cluster:
-                goal = Goal(frozenset(drain), bool(rack_aware), replication_factor)
-                return _print(picture, least_movement(picture.context, topics, brokers, goal))
-            placed = placed_by_kafka(
-                picture.context,
-                topics,
-                brokers,
-                rack_aware=rack_aware,
-                start_index=start_index or 0,
-                shift=shift or 0,
-            )
-            return _print(picture, movement_to(picture.context, placed), placed)
-        except PlacementError as error:
-            raise NotFoundError(str(error)) from error
-
-    return ask(source_of(flags), EVERYTHING_NOW, answer)
+    question = Place(
+        topics=topics,
+        brokers=brokers,
+        goal=Goal(frozenset(drain), bool(rack_aware), replication_factor) if from_cluster else None,
+        rack_aware=rack_aware,
+        start_index=start_index or 0,
+        shift=shift or 0,
+    )
+    return ask_question(chosen, question, _print)
 
 
 def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
@@ -121,15 +109,14 @@ def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
         raise click.UsageError("Name topics and --brokers, or move as little as possible with --from-cluster.")
 
 
-def _print(
-    picture: Picture, movement: Movement, placed: dict[TopicPartition, tuple[BrokerId, ...]] | None = None
-) -> ExitCode:
+def _print(found: tuple[Assignment, Movement], picture: Picture) -> ExitCode:
     """Print the JSON to standard output, and its effect to standard error."""
     from questions.placement import encode_reassignment
     from questions.whatif.hypothetical_cluster import NoControllerError
     from questions.whatif.scenario import check_reassignment
 
-    for line in encode_reassignment(movement.targets if placed is None else placed).splitlines():
+    placed, movement = found
+    for line in encode_reassignment(placed).splitlines():
         print_json_line(line)
     moved = f"{len(movement.targets)} partitions change, {movement.copies} replicas are copied"
     to = ", ".join(f"broker {broker} gets {count}" for broker, count in movement.replicas_added.items())

@@ -9,15 +9,14 @@ from typing import Any, Final
 
 import click
 
+from cli.commands.question_command import question_of, question_options
 from cli.printing.standard_output import print_answer, print_line
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.settings.parameters import HIGHEST_ID
-from cli.settings.question_options import question_of, question_options
-from cli.sources.asking import answer_of, ask_as_long_as
-from cli.sources.options import source_of, source_options
+from cli.sources.asking import Waiting, answer_of, ask_as_long_as, refuse_past, wait_options
+from cli.sources.options import Chosen, source_options
 from cli.sources.source import PROBE_PATIENCE_SECONDS
-from cli.sources.waiting import Waiting, refuse_past, wait_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.may_restart import MayRestart, Restartable, Verdict
@@ -59,6 +58,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     every_seconds: float,
     probe: bool,
     as_json: bool,
+    chosen: Chosen,
     **flags: Any,  # noqa: ANN401 (click's own)
 ) -> int:
     """Answer whether broker N may be restarted now, with every reason against it.
@@ -72,13 +72,13 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
         raise click.UsageError("--probe and --json exclude each other.")
     if probe and waits:
         raise click.UsageError("--probe answers at once. Leave out --wait.")
-    source = source_of(flags, patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
+    source = chosen.source(patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
     if waits:
         refuse_past(source)
     waiting = Waiting(patience, every_seconds)
 
     def look(stop: threading.Event) -> Restartable:
-        found: Restartable = answer_of(source, question, flags, stop).answer
+        found: Restartable = answer_of(source, question, chosen.settings, stop).answer
         return found
 
     def answer(stop: threading.Event) -> ExitCode:

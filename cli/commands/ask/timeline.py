@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.printing.standard_output import print_answer, write_file
+from cli.commands.question_command import question_of, question_options
+from cli.printing.standard_output import write_file
 from cli.running import ExitCode
 from cli.settings.config import ConfigError
 from cli.settings.options import GroupedCommand
-from cli.settings.question_options import question_of, question_options
-from cli.sources.asking import ask_question
-from cli.sources.options import source_of, source_options
-from cli.sources.source import Source
+from cli.sources.asking import ask_question, shown
+from cli.sources.options import Chosen, source_options
 from questions.doubts import doubts
 from questions.timeline.timeline import ShowTimeline, Timeline
 
@@ -54,7 +53,7 @@ Exit codes:
     help="Write one self-contained page with a picture and a table into this file.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # noqa: ANN401 (click's own)
+def timeline(*, html_file: Path | None, as_json: bool, chosen: Chosen, **flags: Any) -> int:  # noqa: ANN401 (click's own)
     """Print each event of the controller with its changes, in order.
 
     Uses Kafka's words, with zxid and time. Includes each change of ISRs and replicas, and alerts that page or warn.
@@ -62,27 +61,21 @@ def timeline(*, html_file: Path | None, as_json: bool, **flags: Any) -> int:  # 
     """
     if html_file is not None and as_json:
         raise click.UsageError("--html and --json exclude each other.")
-    source, until = _source_with_past(flags), flags["until"]
-    question = question_of(ShowTimeline, flags, until=None if until is None else until.text)
-
-    def show(found: Timeline, picture: Picture) -> ExitCode:
-        if html_file is not None:
-            from dashboards.drawn_timeline.page import page_of
-
-            write_file(html_file, page_of(found, doubts(picture)), "--html")
-        else:
-            print_answer([found], found.said(names_controllers=question.controller), as_json=as_json)
-        return ExitCode.OK
-
-    return ask_question(source, question, flags, show)
-
-
-def _source_with_past(flags: Mapping[str, Any]) -> Source:
     # A stream is read to its end, because its past may begin only after --until. The window ends the timeline instead.
-    source = source_of(flags if flags["directories"] else {**flags, "until": None})
-    if not source.has_past:
+    read = chosen if chosen.directories else replace(chosen, until=None)
+    if not read.source().has_past:
         raise ConfigError(
             "a timeline needs a past. Give --zk-data or --from. ZooKeeper itself has only the last write of each "
             "znode, which `kontrast explain` shows"
         )
-    return source
+    question = question_of(ShowTimeline, flags, until=None if chosen.until is None else chosen.until.text)
+
+    def show(found: Timeline, picture: Picture) -> ExitCode:
+        if html_file is None:
+            return shown(found, found.said(names_controllers=question.controller), as_json=as_json)
+        from dashboards.drawn_timeline.page import page_of
+
+        write_file(html_file, page_of(found, doubts(picture)), "--html")
+        return ExitCode.OK
+
+    return ask_question(read, question, show)

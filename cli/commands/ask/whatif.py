@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
-from cli.sources.asking import ask_question
-from cli.sources.options import source_of, source_options
+from cli.sources.asking import ask_question, shown
+from cli.sources.options import Chosen, source_options
 from controller.contract.ids import BrokerId
 
 if TYPE_CHECKING:
@@ -103,7 +102,8 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
     at_once: int | None,
     is_all: bool,
     as_json: bool,
-    **flags: object,
+    chosen: Chosen,
+    **_steps_in_meta: object,
 ) -> int:
     """Simulate the loss, shutdown or return of brokers, or a reassignment.
 
@@ -119,28 +119,26 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
         raise click.UsageError("--controlled needs --lose-broker or --lose-rack.")
     from questions.what_if import WhatIf, WhatIfEach, WhatIfRolling
 
-    source = source_of(flags)
-    if each:
-        return ask_question(source, WhatIfEach(), flags, partial(_show_ranking, as_json=as_json))
-    if rolling:
-        return ask_question(source, WhatIfRolling(at_once=at_once), flags, partial(_show_rolling, as_json=as_json))
-    question = WhatIf(steps=tuple(_steps(said)), controlled=controlled)
-    return ask_question(source, question, flags, partial(_show_scenario, is_all=is_all, as_json=as_json))
+    question = (
+        WhatIfEach()
+        if each
+        else WhatIfRolling(at_once=at_once)
+        if rolling
+        else WhatIf(steps=tuple(_steps(said)), controlled=controlled)
+    )
+    return ask_question(chosen, question, partial(_show, is_all=is_all, as_json=as_json))
 
 
-def _show_ranking(ranking: Ranking, _: Picture, *, as_json: bool) -> int:
-    print_answer([ranking], ranking.said(), as_json=as_json)
-    return ExitCode.OK if all(loss.is_harmless for loss in ranking.losses) else ExitCode.FAILED
+def _show(found: PlayedScenario | Ranking | RollingOrder, picture: Picture, *, is_all: bool, as_json: bool) -> ExitCode:
+    from questions.what_if import PlayedScenario, Ranking
 
-
-def _show_rolling(order: RollingOrder, picture: Picture, *, as_json: bool) -> int:
-    print_answer([order], order.said(picture.header), as_json=as_json)
-    return ExitCode.FAILED if order.obstacles or order.failing_starts else ExitCode.OK
-
-
-def _show_scenario(scenario: PlayedScenario, picture: Picture, *, is_all: bool, as_json: bool) -> int:
-    print_answer([scenario], scenario.said(picture.now_ms, is_all=is_all), as_json=as_json)
-    return ExitCode.OK if scenario.is_harmless else ExitCode.FAILED
+    if isinstance(found, PlayedScenario):
+        said, is_good = found.said(picture.now_ms, is_all=is_all), found.is_harmless
+    elif isinstance(found, Ranking):
+        said, is_good = found.said(), all(loss.is_harmless for loss in found.losses)
+    else:
+        said, is_good = found.said(picture.header), not (found.obstacles or found.failing_starts)
+    return shown(found, said, as_json=as_json, is_good=is_good)
 
 
 def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:

@@ -9,7 +9,7 @@ import click
 from cli.running import run_until_stopped
 from cli.settings.errors import need_extra
 from cli.settings.options import GroupedCommand
-from cli.sources.options import read_source_flags, source_of
+from cli.sources.options import read_source_flags
 
 _FINISH_SECONDS: Final = 2.0  # then the process ends, because a thread that reads standard input does not end by itself
 _EPILOG: Final = """\b
@@ -36,7 +36,7 @@ def mcp(source: tuple[str, ...]) -> int:
     SOURCE are the flags that name the cluster, as of `kontrast check`: --from, --zookeeper, --zk-data, --config and so
     on. With --from or --zk-data there is also a timeline. The tools only read.
     """
-    has_past = source_of(read_source_flags(source)).has_past
+    has_past = read_source_flags(source).source().has_past
     need_extra("mcp", "mcp")
     from cli.mcp_server.server import make_server, run_stdio
 
