@@ -9,13 +9,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from cli.running import StoppedError
 from cli.settings.config import ConfigError, Layer, Settings, reached
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from dashboards.alerting.config import STALE_AFTER_SECONDS
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
-from outputs import OutputsSource, SourceDownError, open_outputs
+from outputs import OutputsError, OutputsSource, SourceDownError, open_changes, open_outputs
 from outputs.follower import Follower
 from outputs.reading import ReadingCounts
 from questions.memory import Memory
@@ -111,19 +112,19 @@ def followed(where: Where, wanted: Sequence[str]) -> Iterator[Followed]:
         yield Followed(memory, where, source, wanted, reading, follower)
 
 
-def lines_until_now(where: Where, output: str, stop: threading.Event) -> Iterator[bytes]:
-    """Yield each line of an output up to its present end. Raise ServeError."""
-    source = open_outputs(where.address, (output,))
+def lines_until_now(where: Where, output: str | None, stop: threading.Event) -> Iterator[bytes]:
+    """Yield each line of an output, None for the changes, up to its present end. Raise ServeError, StoppedError."""
+    source = open_changes(where.address) if output is None else open_outputs(where.address, (output,))
     try:
         with without_messages_of_waiting():
-            while not stop.is_set():
+            while not (source.caught_up or source.missing):
+                if stop.is_set():
+                    raise StoppedError
                 for chunk in source.poll():
                     yield from chunk.lines
-                if source.caught_up:
-                    break
-            if source.missing:
-                raise nothing_there(where.address, output)
-    except SourceDownError as error:
+        if output is not None and source.missing:
+            raise nothing_there(where.address, output)
+    except (SourceDownError, OutputsError) as error:
         raise ServeError(str(error)) from error
     finally:
         source.close()

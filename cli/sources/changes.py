@@ -6,15 +6,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
-from cli.followed_outputs import Where, without_messages_of_waiting
-from cli.running import StoppedError
+from cli.followed_outputs import Where, lines_until_now
 from cli.sources.files import take_all
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
-from dashboards.errors import ServeError
 from ingest.files.data_directory import Until
-from outputs import OutputsError, SourceDownError, open_changes
 from questions.gathering import Gathering
 from questions.picture import Picture
 from streaming.config import BrokersConfig
@@ -78,7 +75,7 @@ def beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, i
 
 
 def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, Record]]:
-    for at, line in enumerate(_changes_until_now(where, stop)):
+    for at, line in enumerate(lines_until_now(where, None, stop)):
         try:
             yield at, decode_record(line)
         except BadRecordError:
@@ -93,19 +90,3 @@ def _until(placed: Iterable[tuple[int, Record]], until: Until) -> Iterator[tuple
             ended.add(record.cluster)
         if record.cluster not in ended:
             yield at, record
-
-
-def _changes_until_now(where: Where, stop: threading.Event) -> Iterator[bytes]:
-    source = open_changes(where.address)
-    try:
-        with without_messages_of_waiting():
-            while not stop.is_set():
-                for chunk in source.poll():
-                    yield from chunk.lines
-                if source.caught_up or source.missing:
-                    return
-        raise StoppedError
-    except (SourceDownError, OutputsError) as error:
-        raise ServeError(str(error)) from error
-    finally:
-        source.close()
