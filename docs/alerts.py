@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind  # noqa: E402 (needs the path above)
-from wording.times import duration  # noqa: E402
+from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind
+from wording.times import duration
 
 _HEAD = """# Alerts
 

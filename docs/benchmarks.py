@@ -7,15 +7,12 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from lab.svg import Drawing  # noqa: E402 (needs the path above)
+from lab.svg import Drawing
 
 FOLDER = Path(__file__).parent
 MEASURED = FOLDER / "benchmarks.json"

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType  # noqa: E402 (needs the path above)
-from dashboards.catalogue.table import CATALOGUE  # noqa: E402
+from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType
+from dashboards.catalogue.table import CATALOGUE
 
 _HEAD = """# Metrics
 

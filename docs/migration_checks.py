@@ -4,16 +4,9 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from migration.preflight.check import Check, Outcome, nothing  # noqa: E402 (needs the path above)
-from migration.preflight.report import (  # noqa: E402
-    AS_OF,
-    CHECKS,  # noqa: E402
-    LAST_RELEASES,
-)
+from migration.preflight.check import Check, Outcome, nothing
+from migration.preflight.report import AS_OF, CHECKS, LAST_RELEASES
 
 _WIDTH = 120
 

@@ -15,16 +15,14 @@ import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
+from click.testing import CliRunner
+
+from cli.main import main as kontrast
+from dashboards.colours import VARIABLES
+from dashboards.drawn_timeline.picture import STYLE
+from tests.recorded_moment import zk_data
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from click.testing import CliRunner  # noqa: E402 (needs the path above)
-
-from cli.main import main as kontrast  # noqa: E402
-from dashboards.colours import VARIABLES  # noqa: E402
-from dashboards.drawn_timeline.picture import STYLE  # noqa: E402
-from tests.recorded_moment import zk_data  # noqa: E402
-
 PAGE = Path(__file__).parent / "how-to" / "after-an-incident.md"
 PICTURE = Path(__file__).with_name("postmortem.svg")
 _BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n|]*?)(?P<cut> \| head -(\d+))?\n.*?```", re.DOTALL)

@@ -16,17 +16,15 @@ from typing import Any
 
 import yaml
 
+from controller.contract.alert_row import AlertRow, Severity
+from controller.restore.stored_context import new_context
+from controller.step import steps
+from dashboards.alerting.config import AlertmanagerConfig
+from dashboards.alerting.message import message_of
+from tests import recorded_moment
+from tests.programs import program
+
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT))
-
-from controller.contract.alert_row import AlertRow, Severity  # noqa: E402 (needs the path above)
-from controller.restore.stored_context import new_context  # noqa: E402
-from controller.step import steps  # noqa: E402
-from dashboards.alerting.config import AlertmanagerConfig  # noqa: E402
-from dashboards.alerting.message import message_of  # noqa: E402
-from tests import recorded_moment  # noqa: E402
-from tests.programs import program  # noqa: E402
-
 _DEPLOY = ROOT / "deploy" / "alertmanager"
 _GROUP = "broker 2 (2)"
 _PART = re.compile(r'\{\{ template "kontrast\.(\w+)" \. \}\}')

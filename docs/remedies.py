@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from controller.contract.remedies import (  # noqa: E402 (needs the path above)
+from controller.contract.remedies import (
     brokers,
     controllership,
     migration,
@@ -16,7 +13,7 @@ from controller.contract.remedies import (  # noqa: E402 (needs the path above)
     reassignments,
     topics,
 )
-from controller.contract.remedies.remedy import Remedy, Way  # noqa: E402
+from controller.contract.remedies.remedy import Remedy, Way
 
 _SUBJECTS = {
     "The controller": controllership,

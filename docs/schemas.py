@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import inspect
 import json
-import sys
 import typing
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import msgspec  # noqa: E402 (needs the path above)
+import msgspec
 
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from controller.contract.problem import Problem  # noqa: E402
-from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase  # noqa: E402
-from controller.rules.releases import profile_of  # noqa: E402 (needs the path above)
-from controller.rules.states import (  # noqa: E402
+from controller.contract.problem import Problem
+from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase
+from controller.rules.releases import profile_of
+from controller.rules.states import (
     PARTITION_VALID_PREVIOUS,
     REPLICA_VALID_PREVIOUS,
     PartitionState,
