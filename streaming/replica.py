@@ -32,7 +32,7 @@ from controller.contract.records import (
     encode_record,
 )
 from controller.contract.row import Row as OutputRow
-from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.altered_context import quarantine, quarantines_with
 from controller.restore.stored_context import (
     StateVersionError,
     changed_chunks,

@@ -22,7 +22,7 @@ class RefusedGeneration(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Quarantines(msgspec.Struct, frozen=True, array_like=True):
-    """Recent failures to apply this cluster's records (see `restore/quarantine.py`)."""
+    """Recent failures to apply this cluster's records (see `restore/altered_context.py`)."""
 
     times: int = 0  # failures in a row. Time without a failure ends the row, but a complete read does not
     last_ms: int = 0

@@ -2,18 +2,222 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import hashlib
+import hmac
+import logging
+import os
+import re
 import socket
+import ssl
 import threading
+from collections.abc import Iterable
 from functools import partial
+from ipaddress import ip_address
+from typing import Final
 
+import anyio
 import uvicorn
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dashboards.errors import ServeError
-from dashboards.serving.access import BasicAuthentication, Certificate
 from dashboards.serving.connections import BoundedListener, BoundedProtocol, HttpFigures
-from dashboards.serving.hosts import KnownHosts
-from transport.listening import Listening
+from transport.listening import ANY_HOST, Listening, ListeningError
+from transport.printable import Complaints, printable
+
+# Slows down guessing. A right password never waits.
+_WRONG_LOGIN_SECONDS = 1.0
+
+# Probes have no login, and these pages name no cluster.
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+
+_access_logger = logging.getLogger("kontrast.dashboards")
+
+
+class BasicAuthentication:
+    """Middleware that answers 401 to requests without the login, except for `OPEN_PATHS`.
+
+    A wrong login waits a second for its answer. A renewed password file takes effect while the server runs. Raise
+    ServeError at once if there is no password.
+    """
+
+    def __init__(self, app: ASGIApp, listening: Listening, figures: HttpFigures) -> None:
+        self._app = app
+        self._listening = listening
+        self._figures = figures
+        self._complaints = Complaints()
+        self._written = _times(listening.password_file)
+        try:
+            self._known = self._read()
+        except ListeningError as error:
+            raise ServeError(str(error)) from error
+
+    def renew(self) -> None:
+        """Read the password again if its file changed. Keep the old password while the file is unreadable."""
+        written = _times(self._listening.password_file)
+        if written == self._written:
+            return
+        self._written = written
+        try:
+            self._known = self._read()
+        except ListeningError as error:
+            _access_logger.warning("%s. The old password stays", error)
+        else:
+            _access_logger.info("%s changed, the new password is needed from now on", self._listening.password_file)
+
+    def _read(self) -> bytes:
+        return _digest(f"{self._listening.username}:{self._listening.password}".encode())
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on to the application, or answer 401."""
+        if scope["type"] == "http" and scope["path"] not in OPEN_PATHS and not self._is_known(scope["headers"]):
+            if any(name == b"authorization" for name, _ in scope["headers"]):
+                await self._slow_down(scope)
+            ask = {"WWW-Authenticate": 'Basic realm="Kontrast", charset="UTF-8"'}
+            await PlainTextResponse("a login is needed\n", status_code=401, headers=ask)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
+
+    async def _slow_down(self, scope: Scope) -> None:
+        self._figures.wrong_logins += 1
+        if count := self._complaints.due():
+            client = (scope.get("client") or ("unknown",))[0]
+            _access_logger.warning("%d wrong logins since the last such line, the newest from %s", count, client)
+        await anyio.sleep(_WRONG_LOGIN_SECONDS)
+
+    def _is_known(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        given = next((value for name, value in headers if name == b"authorization"), b"")
+        scheme, _, credentials = given.partition(b" ")
+        try:
+            login = base64.b64decode(credentials.strip(), validate=True)
+        except binascii.Error:
+            return False
+        # Digests have equal lengths, so the time of the comparison does not reveal the password.
+        return scheme.lower() == b"basic" and hmac.compare_digest(_digest(login), self._known)
+
+
+def _times(*files: str | None) -> tuple[int, ...]:
+    """Return when each file was written, or an empty tuple while a file is missing."""
+    try:
+        return tuple(os.stat(file).st_mtime_ns for file in files if file is not None)
+    except OSError:
+        return ()
+
+
+def _digest(login: bytes) -> bytes:
+    return hashlib.sha256(login).digest()
+
+
+class Certificate:
+    """TLS certificate of the server, which follows renewed files. Raise ServeError at once if it is unusable."""
+
+    def __init__(self, listening: Listening) -> None:
+        assert listening.tls_certificate_file is not None, "TLS without a certificate"
+        assert listening.tls_key_file is not None, "TLS without a key"
+        self._certificate_file, self._key_file = listening.tls_certificate_file, listening.tls_key_file
+        self._written = _times(self._certificate_file, self._key_file)
+        try:
+            self._shown = self._load()
+        except (OSError, ssl.SSLError) as error:
+            raise ServeError(
+                f"{self._certificate_file} with {self._key_file} is no certificate with its key, "
+                f"in PEM and without a passphrase: {error}"
+            ) from error
+        self.context = self._load()
+        # Open connections keep their context. Each new connection begins with the newest context.
+        self.context.sni_callback = self._show_newest
+
+    def renew(self) -> None:
+        """Load the files again if they changed. Keep the old certificate until the new one and its key fit."""
+        written = _times(self._certificate_file, self._key_file)
+        if written == self._written:
+            return
+        self._written = written
+        try:
+            self._shown = self._load()
+        except (OSError, ssl.SSLError) as error:
+            _access_logger.warning(
+                "%s changed and is unusable, keeping the old certificate: %s", self._certificate_file, error
+            )
+        else:
+            _access_logger.info("%s changed, new connections get the new certificate", self._certificate_file)
+
+    def _show_newest(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        connection.context = self._shown
+
+    def _load(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        # If no password were given, OpenSSL would prompt for a passphrase.
+        context.load_cert_chain(self._certificate_file, self._key_file, password="")
+        return context
+
+
+_LOOPBACK: Final = frozenset({"localhost", "ip6-localhost", "ip6-loopback"})
+_HOST: Final = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<name>[^\[\]:@/?#\s]+))(?::[0-9]*)?")
+_SHOWN: Final = 100  # characters of a foreign name
+
+_logger = logging.getLogger("kontrast.dashboards")
+
+
+class KnownHosts:
+    """Middleware that answers 421 to a host name that is neither this machine's nor allowed.
+
+    Starlette's TrustedHostMiddleware supports only names. This class accepts every IP address, because a browser sends
+    one only to a page that it loaded from that address, and no configuration lists the addresses of pods and probes.
+    """
+
+    def __init__(self, app: ASGIApp, listening: Listening) -> None:
+        self._app = app
+        self._setting = f"{listening.prefix}allowed_hosts"
+        self._complaints = Complaints()
+        self._names = {*_LOOPBACK, *map(str.lower, (listening.host, socket.gethostname(), *listening.allowed_hosts))}
+        # In a thread, because a resolver that does not answer would delay the start.
+        threading.Thread(target=self._add_full_name, name="host name", daemon=True).start()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on to the application, or answer 421."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        host = Headers(scope=scope).get("host")
+        # A browser always names a host, but some health checks of load balancers do not.
+        if host is None or self._is_known(host):
+            await self._app(scope, receive, send)
+            return
+        shown = printable(host, _SHOWN)
+        if count := self._complaints.due():
+            what = "refused %d requests for foreign host names, the newest for %s: %s allows a name"
+            _logger.warning(what, count, shown, self._setting)
+        sentence = (
+            f"Kontrast does not answer for the host name {shown}. "
+            f"Use the IP address of this server, or add the name to the setting {self._setting}.\n"
+        )
+        await PlainTextResponse(sentence, status_code=421)(scope, receive, send)
+
+    def _is_known(self, host: str) -> bool:
+        if ANY_HOST in self._names:
+            return True
+        match = _HOST.fullmatch(host)
+        if match is None:
+            return False
+        name = (match["ipv6"] or match["name"]).lower().removesuffix(".")
+        return name in self._names or _is_address(name)
+
+    def _add_full_name(self) -> None:
+        self._names.add(socket.getfqdn().lower())
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name)
+    except ValueError:
+        return False
+    return True
+
 
 _GRACEFUL_SECONDS = 3
 _BACKLOG = 128  # connections that asyncio accepts at once, before the server can end any

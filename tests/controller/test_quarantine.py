@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.model.watch_state import Quarantines
-from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.altered_context import quarantine, quarantines_with
 from controller.restore.stored_context import encode_header, new_context
 from tests.controller.znode_history import ZnodeHistory
 

@@ -22,7 +22,7 @@ from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.model.watch_state import Quarantines
-from controller.restore.quarantine import quarantine, quarantines_with
+from controller.restore.altered_context import quarantine, quarantines_with
 from controller.restore.stored_context import new_context
 from controller.rules.releases import read_release
 from controller.rules.settings import read_settings

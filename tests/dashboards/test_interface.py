@@ -18,8 +18,7 @@ from controller.step import steps
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
 from dashboards.page.config import PageConfig
-from dashboards.page.interface import API, DOCUMENT, PATHS, document
-from dashboards.page.paths import PagePath
+from dashboards.page.interface import API, DOCUMENT, PATHS, PagePath, document
 from dashboards.page.routes import LivePage
 from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from outputs.transitions import Transitions

@@ -10,7 +10,7 @@ from cli.lazy_group import LazyGroup, Section
 
 _SECTIONS: Final = {
     "Commands": Section(
-        "cli.migration",
+        "cli.commands.ask.migration",
         {
             "check": "Find obstacles to a migration to KRaft in ZooKeeper.",
             "compare": "Compare the KRaft quorum with ZooKeeper.",

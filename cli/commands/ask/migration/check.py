@@ -9,7 +9,13 @@ from pathlib import Path
 
 import click
 
-from cli.migration.node_options import TIMEOUT_SECONDS, bootstrap_option, node_login, read_login, registered_addresses
+from cli.commands.ask.migration.node_options import (
+    TIMEOUT_SECONDS,
+    bootstrap_option,
+    node_login,
+    read_login,
+    registered_addresses,
+)
 from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError

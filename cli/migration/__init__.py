@@ -1,1 +1,0 @@
-"""The commands of `kontrast migration`, a file for each."""
