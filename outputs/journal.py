@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from outputs import Chunk, OutputsError, SourceDownError
+from outputs.source import Chunk, OutputsError, SourceDownError
 from transport.journal import (
     ForeignOffsetError,
     JournalError,

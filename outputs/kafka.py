@@ -10,8 +10,8 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from outputs import Chunk, SourceDownError
 from outputs.kafka_connections import client_options, error_in_words
+from outputs.source import Chunk, SourceDownError
 from transport.address import KafkaAddress
 from transport.topics import output_topic
 
