@@ -19,29 +19,10 @@ def client_of(zookeeper, timeout=10.0):
     return client
 
 
-def test_what_was_written_is_there_after_a_kill_and_a_restart_on_the_same_port(zookeeper):
-    client = client_of(zookeeper)
-    client.create("/kept", b"value")
-    port = zookeeper.port
-    zookeeper.kill()
-    assert not zookeeper.running
-    zookeeper.start()
-    assert zookeeper.port == port
-    assert client.retry(client.get, "/kept")[0] == b"value"
-    client.stop()
-
-
 def test_a_session_can_be_as_short_as_a_second(zookeeper):
     client = client_of(zookeeper, timeout=1.0)
     assert client._session_timeout == 1000
     client.stop()
-
-
-def test_a_paused_server_answers_nobody_until_it_is_resumed(zookeeper):
-    zookeeper.pause()
-    assert not zookeeper._answers()
-    zookeeper.resume()
-    zookeeper.wait_until_ready()
 
 
 def test_a_port_in_use_is_refused_by_number(zookeeper, tmp_path):

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -248,17 +246,3 @@ def test_the_cluster_may_come_from_the_configuration(watched, kafka, tmp_path: P
     assert (which.exit_code, "which cluster? Give --cluster with one of orders, other" in which.stderr) == (2, True)
     wrong = run("--config", file, "--cluster", "order")
     assert (wrong.exit_code, "no cluster 'order' is configured" in wrong.stderr) == (2, True)
-
-
-def test_a_closed_pipe_is_no_mistake(watched: str, kafka: KazooClient):
-    kafka.ensure_path("/brokers/topics")
-    for number in range(500):  # far more than a pipe holds
-        put(kafka, f"/brokers/topics/{number:03}{'x' * 200}", {"partitions": {"0": [1], "1": [1]}})
-    command = [sys.executable, "-m", "cli", "snapshot", "--zookeeper", watched, "--json"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert json.loads(process.stdout.readline())
-        process.stdout.close()
-        assert process.stderr.read() == b""
-        assert process.wait(60) == 0

@@ -179,6 +179,15 @@ def exit_code(arguments: list[str], standard_out: int) -> int:
     return done.returncode
 
 
+def exit_code_without_a_reader(arguments):
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        return exit_code(arguments, writing)
+    finally:
+        os.close(writing)
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -196,12 +205,7 @@ def exit_code(arguments: list[str], standard_out: int) -> int:
 def test_a_verdict_outlives_the_reader(command, files):
     where = files[:2] if command.startswith("migration") else files
     expected = exit_code([*command.split(), *where], subprocess.DEVNULL)
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        assert exit_code([*command.split(), *where], writing) == expected
-    finally:
-        os.close(writing)
+    assert exit_code_without_a_reader([*command.split(), *where]) == expected
     if command == "check":
         assert expected == 1  # an alert pages
 
@@ -214,18 +218,8 @@ def test_a_verdict_about_outputs_outlives_the_reader(command, rows, tmp_path):
     arguments = [*command.split(), "--from", f"journal:{tmp_path}"]
     expected = exit_code(arguments, subprocess.DEVNULL)
     assert expected == 1
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        assert exit_code(arguments, writing) == expected
-    finally:
-        os.close(writing)
+    assert exit_code_without_a_reader(arguments) == expected
 
 
 def test_a_watch_whose_reader_left_ends_with_141(files):
-    reading, writing = os.pipe()
-    os.close(reading)
-    try:
-        assert exit_code(["check", "--watch", "--every", "0.5", *files], writing) == 141
-    finally:
-        os.close(writing)
+    assert exit_code_without_a_reader(["check", "--watch", "--every", "0.5", *files]) == 141

@@ -7,14 +7,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import datetime, timezone
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from controller.contract.alert_row import Severity
 from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
@@ -166,39 +164,6 @@ def descriptions(alerts: dict[str, dict]) -> list[str]:
 
 def states(alerts: dict[str, dict]) -> dict[str, str]:
     return {alert_id: alert["annotations"]["state"] for alert_id, alert in alerts.items()}
-
-
-def end_of(alert: dict) -> datetime:
-    return datetime.fromisoformat(alert["endsAt"].replace("Z", "+00:00"))
-
-
-@pytest.mark.nightly
-def test_an_alert_that_stays_open_outlives_the_resolve_timeout_by_being_sent_again(alertmanager, serving, rows):
-    server = alertmanager().start()
-    with serving(server, resolve_timeout_seconds=10) as exporter:
-        exporter.write(rows.gauges(), rows.alert("a"))
-        first = eventually(server.alerts, len)["a"]
-        eventually(lambda: datetime.now(timezone.utc), lambda now: now > end_of(first))
-        later = server.alerts()["a"]
-        assert later["fingerprint"] == first["fingerprint"]
-        assert end_of(later) > end_of(first)
-    # The alert is not sent any more.
-    eventually(server.alerts, lambda alerts: not alerts)
-
-
-def test_an_alert_whose_labels_change_is_one_alert_all_the_same(alertmanager, serving, rows):
-    server = alertmanager().start()
-    with serving(server, resolve_timeout_seconds=NEVER_STALE) as exporter:
-        exporter.write(rows.gauges(), rows.alert("a", severity=Severity.WARN))
-        eventually(server.alerts, lambda alerts: "a" in alerts and alerts["a"]["labels"]["severity"] == "warning")
-        exporter.write(rows.alert("a", severity=Severity.INFO, group="brokers 1, 2 crashed"))
-
-        def only_the_new_one() -> bool:
-            with suppress(AssertionError):  # for a moment there may be both
-                return [alert["labels"]["severity"] for alert in server.alerts().values()] == ["info"]
-            return False
-
-        eventually(only_the_new_one, bool)
 
 
 class _Services(Pager):

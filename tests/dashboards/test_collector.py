@@ -245,13 +245,6 @@ def test_nothing_is_said_of_a_cluster_while_the_past_is_still_being_read(rows):
     assert bench.value("kontrast_ready") == 1
 
 
-def test_one_cluster_s_readiness_is_not_another_s(bench, rows):
-    bench.apply(rows.gauges(cluster="south", ready=False), rows.gauges(cluster="north"))
-    assert bench.value("kontrast_ready", kafka_cluster="south") == 0
-    assert bench.value("kontrast_ready", kafka_cluster="north") == 1
-    assert bench.value("kontrast_brokers", kafka_cluster="south") is None
-
-
 def test_a_lost_session_is_not_connected(bench, rows):
     for session in ("suspended", "lost", "unknown"):
         bench.apply(rows.gauges(session=session))

@@ -39,16 +39,6 @@ def test_the_followed_outputs_exist_and_gauges_come_last():
     assert FOLLOWED_OUTPUTS[-1] == "gauges"
 
 
-def test_a_replaced_output_is_read_anew_and_what_it_said_is_void(exporter, rows):
-    exporter.write(*rows.of_everything(), *(rows.offline("old", number) for number in range(50)))
-    exporter.metrics_with(r"^kontrast_partition_detail_dropped\{.*\} 49")
-    shutil.rmtree(exporter.directory / "metadata")
-    exporter.write(rows.offline("new"), rows.gauges())
-    text = exporter.metrics_with(r'^kontrast_partition_offline_since_timestamp_seconds\{.*topic="new"')
-    assert 'topic="old"' not in text
-    assert 'kontrast_partition_detail_dropped{kafka_cluster="north"} 0.0' in text
-
-
 def test_a_source_that_fails_for_a_while_is_down_for_that_while(exporter, rows):
     exporter.write(*rows.of_everything())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")

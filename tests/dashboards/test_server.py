@@ -16,23 +16,12 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.server import run
 from transport.address import JournalAddress, KafkaAddress
 
-OFFLINE = r"^kontrast_partition_offline_since_timestamp_seconds\{.*topic=\"orders\""
-
 
 def run_to_its_end(config: ServeConfig) -> ServeError:
     with pytest.raises(ServeError) as failure:
         run(config, threading.Event())
     assert "\n" not in str(failure.value)
     return failure.value
-
-
-def test_an_offline_partition_appears_by_name_and_goes_when_it_is_back(exporter, rows):
-    exporter.write(*rows.of_everything())
-    text = exporter.metrics_with(OFFLINE)
-    assert 'reason="no_live_in_sync_replica"' in text
-    exporter.write(rows.partition("orders", 1), rows.gauges(topics=77))
-    text = exporter.metrics_with(r"^kontrast_topics\{.*\} 77")
-    assert 'partition="1",topic="orders"' not in text
 
 
 def test_bad_rows_are_counted_and_the_rest_is_read(exporter, rows, caplog):
@@ -60,14 +49,6 @@ def test_openmetrics_and_gzip_are_given_to_those_who_ask(exporter, rows):
     assert headers["content-type"].startswith("text/plain; version=0.0.4")
     assert "content-encoding" not in headers
     assert body.startswith(b"# HELP ")
-
-
-def test_the_pages_answer(exporter, rows):
-    exporter.write(rows.gauges())
-    exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
-    assert exporter.get("/healthz")[0] == 200
-    assert exporter.get("/readyz")[0] == 200
-    assert exporter.get("/nothing-here")[0] == 404
 
 
 def test_a_directory_without_outputs_is_named_and_nobody_is_sent_there(exporter, rows):

@@ -105,16 +105,6 @@ def test_a_checkpoint_behind_the_topics_leaves_readers_with_the_newest_rows(
     assert len(_read(shared_broker, f"{own_name}.gauges")) > len(expected["gauges"]), "nothing was written again"
 
 
-@pytest.mark.nightly
-def test_a_job_without_records_writes_its_row_to_kafka(shared_broker, own_name, streams, spark):
-    streams.append(life_of("east", topics=1).lines)
-    with running(spark, streams.config(sink=KafkaAddress(shared_broker, own_name))):
-        eventually(
-            lambda: [decode_row(value) for _, value in _read(shared_broker, f"{own_name}.job")],
-            lambda rows: any(row.batches for row in rows),
-        )
-
-
 def _delete_topic(server, topic):
     admin = KafkaAdminClient(bootstrap_servers=server)
     admin.delete_topics([topic])

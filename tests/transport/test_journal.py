@@ -54,17 +54,6 @@ def test_a_directory_that_does_not_exist_reads_as_empty(tmp_path: Path) -> None:
     assert not missing.exists()
 
 
-def test_what_was_appended_is_read_back_from_each_offset(tmp_path: Path) -> None:
-    with JournalWriter(tmp_path / "j") as writer:
-        first = writer.append([b"one", b"two"])
-        second = writer.append([b"three"])
-        assert (first, second, writer.end_offset) == (8 + MARK, 14 + 2 * MARK, second)
-    assert read_journal(tmp_path / "j", 4, 1000).lines == (b"two", b"three")
-    assert read_journal(tmp_path / "j", 0, 1000).lines == (b"one", b"two", b"three")
-    assert read_journal(tmp_path / "j", first, 1000).lines == (b"three",)
-    assert read_journal(tmp_path / "j", second, 1000).lines == ()
-
-
 def test_a_read_is_cut_at_a_line_and_a_longer_line_comes_alone(tmp_path: Path) -> None:
     lines = [b"a" * 10, b"b" * 5000, b"c", b"d"]
     with JournalWriter(tmp_path) as writer:
