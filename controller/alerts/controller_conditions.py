@@ -287,7 +287,9 @@ def _not_preferred(header: Header) -> Condition | None:
 
 
 def _backlog(header: Header) -> Condition | None:
-    waiting = header.triggers.isr_notifications
+    # A new controller reads all states, and up to 1.0 it leaves older notifications until the next one comes.
+    notified = header.triggers.isr_notifications.values()
+    waiting = [each.since_ms for each in notified if each.since_ms >= header.term.began_ms]
     if not waiting or not header.acting:
         return None
     return Condition(
@@ -296,7 +298,7 @@ def _backlog(header: Header) -> Condition | None:
         cause=f"controller {header.controller} has not read {counted(len(waiting), 'notification')} of ISR changes: "
         "brokers and clients know old ISRs",
         ending="no notification is left",
-        since_ms=min(notification.since_ms for notification in waiting.values()),
+        since_ms=min(waiting),
         patience_ms=0 if len(waiting) >= _BACKLOG_AT_ONCE else None,
     )
 

@@ -34,7 +34,6 @@ LEGAL_MOVES = {
     for subject, table in (("partition", PARTITION_VALID_PREVIOUS), ("replica", REPLICA_VALID_PREVIOUS))
 }
 JUDGED = {kind.name for section in ("Partitions", "Brokers", "The controller", "Topics") for kind in SECTIONS[section]}
-JUDGED -= {"BrokerPoisoned", "ControllerPoisoned"}  # because ZooKeeper shows no process's memory
 # Alerts that outlast their cause, such as ten minutes after a broker's departure, or occurrences.
 LOOK_BACK = {"BrokerFlapping", *(kind.name for kind in ALERT_KINDS.values() if kind.lasts_ms)}
 

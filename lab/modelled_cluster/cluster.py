@@ -123,6 +123,8 @@ class Cluster:
                     controller.take_epoch()
             else:
                 self.zookeeper.create("/controller", content, owner=process.session)
+        if self.release >= (2, 1):  # fenced, so it ends before the next one has loaded, which may poison its process
+            self.work_deposed(WORK_LIMIT)
 
     # --- the controllers' work
 
@@ -248,7 +250,7 @@ class Cluster:
 
     def settle(self, *, moves_controller: bool) -> None:
         """Let all brokers return, the controller end its work, and leaders bring their replicas in sync."""
-        if self.release >= (2, 1):  # fenced, so that the next write ends them, which may poison their process
+        if self.release >= (2, 1):
             self.work_deposed(WORK_LIMIT)
         for controller in self.deposed:
             controller.resign()

@@ -122,9 +122,11 @@ def test_a_topic_created_with_all_registered_brokers_came_after_the_takeover():
     assert_all_as_expected(history)
 
 
-def test_a_live_broker_that_some_new_partitions_are_created_without_is_unexplained():
-    history = ZnodeHistory().start(*ALL)
-    history.topic("t", {0: [1, 3], 1: [1, 3]})
+@pytest.mark.parametrize("is_read", [False, True])
+def test_a_live_broker_that_some_new_partitions_are_created_without_is_unexplained(is_read):
+    history = ZnodeHistory().start(*ALL, topics={"t": {0: ([1, 3],), 1: ([1, 3],)}} if is_read else {})
+    if not is_read:
+        history.topic("t", {0: [1, 3], 1: [1, 3]})
     history.state("t", 0, 1, 0, [1, 3])
     history.state("t", 1, 1, 0, [1])
     assert history.gauges().divergences == {"unexpected_isr": 1}

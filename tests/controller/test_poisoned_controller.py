@@ -341,7 +341,7 @@ def test_a_poisoned_process_is_warned_of_while_another_is_controller():
 @pytest.mark.parametrize("cut", [True, False])
 def test_what_is_known_of_a_poisoned_process_outlives_a_restart_of_the_job(cut):
     history = taken_over() if cut else passed_over()
-    history.heartbeat(4_000)
+    history.heartbeat(1_000 if cut else 4_000)
     elect(history, 3)
     chunks = changed_chunks(new_context("c", chunk_count=8), history.context)
     kept = restore_context("c", encode_header(history.context), chunks.get)

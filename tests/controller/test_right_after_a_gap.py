@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
@@ -16,6 +18,8 @@ from controller.restore.stored_context import changed_chunks, encode_header, new
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.releases import profile_of
 from controller.step import step, steps
+from lab.modelled_cluster.checks import Checked
+from lab.modelled_cluster.zookeeper import Znode
 from tests.controller.znode_history import (
     LOG_DIR_EVENT,
     ZnodeHistory,
@@ -257,6 +261,14 @@ def rows_of_steps(context: Context, records: list[Record], *, restarts: bool = F
     return rows
 
 
+def heartbeats_after(end: Record, *waits_ms: int) -> Iterator[Record]:
+    status = msgspec.json.encode(ForwarderStatus("connected", "persistent")).decode()
+    fields = {"cluster": "c", "generation": end.generation, "kind": RecordKind.HEARTBEAT, "data": status}
+    for number, after_ms in enumerate(accumulate(waits_ms), 1):
+        times = {"observed_ms": end.observed_ms + after_ms, "steady_ms": end.steady_ms + after_ms}
+        yield Record(seq=end.seq + number, zxid=end.zxid, **fields, **times)
+
+
 @pytest.mark.parametrize("release", [None, (1, 0), (2, 3), (2, 8)])
 @pytest.mark.parametrize("name", sorted(HISTORIES))
 def test_rows_depend_on_neither_batches_nor_restarts(name, release):
@@ -278,13 +290,8 @@ def test_assignments_are_the_newest_znodes_after_a_gap(name, release):
         for number, replicas in newest.get(f"/brokers/topics/{topic}", {"partitions": {}})["partitions"].items():
             partition = context.topics.get(topic).partitions[int(number)]
             assert partition.assignment == ReplicaAssignment(tuple(replicas))
-    end = records[-1]
-    for number in range(1, 60):
-        at_ms = end.observed_ms + 1_000 * number
-        beat = {"seq": end.seq + number, "observed_ms": at_ms, "steady_ms": end.steady_ms + 1_000 * number}
-        status = msgspec.json.encode(ForwarderStatus("connected", "persistent")).decode()
-        fields = {"kind": RecordKind.HEARTBEAT, "zxid": end.zxid, "data": status, **beat}
-        context = step(context, Record(cluster="c", generation=end.generation, **fields)).context
+    for beat in heartbeats_after(records[-1], *[1_000] * 59):
+        context = step(context, beat).context
     due = [
         (name, number)
         for name, topic in context.topics
@@ -292,3 +299,30 @@ def test_assignments_are_the_newest_znodes_after_a_gap(name, release):
         if partition.write_due
     ]
     assert due == []
+
+
+# The release in which the random history was found, because it came to rest in another state than ZooKeeper's.
+COME_TO_REST = {
+    "created-while-one-shuts-down": (2, 3),
+    "late-before-its-term-ended": (2, 1),
+    "notified-before-a-failover": (1, 0),
+    "overwritten-expansion": (3, 4),
+    "two-returns-across-a-gap": (0, 10),
+}
+
+
+@pytest.mark.parametrize(("name", "release"), COME_TO_REST.items())
+def test_a_history_comes_to_rest_as_zookeeper_shows(name, release):
+    records = records_of(name)
+    checked = Checked(release, {})
+    for record in (*records, *heartbeats_after(records[-1], 1_000, 1_000, *[13_000] * 10)):
+        checked.apply(record)
+    gone = {record.path: record.seq for record in records if record.kind is RecordKind.DELETED}
+    checked.check_at_rest(
+        {
+            record.path: Znode(record.content, record.czxid, record.mzxid, record.version, record.ephemeral_owner, 0)
+            for record in records
+            if record.kind is RecordKind.NODE and record.seq > gone.get(record.path, -1)
+        }
+    )
+    checked.check_other_ways()

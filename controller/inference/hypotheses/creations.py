@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import controlled_shutdown
 from controller.events.controller_failover import load
 from controller.inference.deferral import is_created_by
@@ -29,7 +31,10 @@ def created_without_broker(tx: Transaction, write: ObservedWrite) -> Iterator[Hy
     the broker leads no partition and is in no ISR, no other write shows its request.
     """
     event, missing = missing_brokers(tx, write)
-    if event is not None and not event.first_write_ms:
+    if event is None or event.first_write_ms:
+        return
+    states = [tx.state.topics[tp.topic].partitions[tp.partition].zk_state for tp in tx.certainty.waiting(event)]
+    if all(state is None or missing.isdisjoint(state.isr) for state in states):
         yield lambda trial: _create_without(trial, trial.events.open_event(event.id), missing)
 
 
@@ -63,10 +68,25 @@ def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None
 def _create_without(tx: Transaction, event: Event, leaving: set[BrokerId]) -> None:
     tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx.state, tp, event)]
     tx.requests.undo(event.id)
-    for broker in sorted(leaving):
-        controlled_shutdown.ask(tx, broker)
-    tx.events.begin(event.kind, event.cause)
-    partition_machine.create(tx, tps)
+    with _written_again(tx, tps):
+        for broker in sorted(leaving):
+            controlled_shutdown.ask(tx, broker)
+        tx.events.begin(event.kind, event.cause)
+        partition_machine.create(tx, tps)
+
+
+@contextmanager
+def _written_again(tx: Transaction, tps: list[TopicPartition]) -> Iterator[None]:
+    """Run the body without the states of these partitions, which its creations then write again."""
+    written: dict[TopicPartition, LeaderAndIsr] = {}
+    for tp in tps:
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
+        if partition.zk_state is not None:
+            written[tp] = partition.zk_state
+            tx.state.put_partition(tp, replace(partition, zk_state=None))
+    yield
+    for tp, state in written.items():
+        match_expected_write(tx, tp, state)
 
 
 def loaded_before_registration(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
@@ -85,19 +105,12 @@ def _load_before(tx: Transaction, event: Event, registered: set[BrokerId]) -> No
     """Load the topic that this event creates in the failover, before these brokers had registered."""
     (name,) = event.topics
     tx.requests.undo(event.id)
-    created = {}
-    for number, partition in list(tx.state.topics[name].partitions.items()):
-        tp = TopicPartition(name, number)
-        if partition.zk_state is not None:
-            created[tp] = partition.zk_state
-            tx.state.put_partition(tp, replace(partition, zk_state=None))
     others = {broker: known for broker, known in tx.header.brokers.items() if broker not in registered}
-    with tx.header.knowing(others):
-        load(tx, name, tx.state.topics[name].partitions)
-    for broker in sorted(registered):
-        tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} had registered while the cluster was read")
-        hosted = [tp for tp in tx.state.hosted_by(broker) if tp.topic == name]
-        replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
-        trigger_online(tx)
-    for tp, written in created.items():
-        match_expected_write(tx, tp, written)
+    with _written_again(tx, [TopicPartition(name, number) for number in tx.state.topics[name].partitions]):
+        with tx.header.knowing(others):
+            load(tx, name, tx.state.topics[name].partitions)
+        for broker in sorted(registered):
+            tx.events.begin(EventKind.BROKER_CHANGE, f"broker {broker} had registered while the cluster was read")
+            hosted = [tp for tp in tx.state.hosted_by(broker) if tp.topic == name]
+            replica_machine.enter_state(tx, [Replica(tp, broker) for tp in hosted], ReplicaState.ONLINE)
+            trigger_online(tx)
