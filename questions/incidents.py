@@ -30,6 +30,7 @@ _UP_TO_CONTROLLER: Final = frozenset(
         PartitionIssue.ELECTION_OWED,
         PartitionIssue.COMING_BACK,
         PartitionIssue.CREATION_DUE,
+        PartitionIssue.STATE_LOST,
         PartitionIssue.LEADERLESS,
     }
 )

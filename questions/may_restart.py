@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from controller.contract.flaw import Flaw
 from controller.contract.ids import BrokerId
-from controller.view.flawed_znodes import OF_ZNODES, no_controller_because, stopping_starts
+from controller.view.flawed_znodes import OF_ZNODES, harming_failovers, no_controller_because, stopping_starts
 from controller.view.gauges import REASSIGNING, replicas_by_broker
 from controller.view.health import is_without_session, never_registered
 from controller.view.held_back import held_back
@@ -290,6 +290,8 @@ def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
 
 def _controller(header: Header, broker: BrokerId) -> Iterator[Reason]:
     flawed = no_controller_because(header)
+    if flawed is None and broker == header.controller:
+        flawed = next(iter(harming_failovers(header)), None)
     # The present controller goes on, whatever login another broker would need.
     if flawed is not None and not (flawed.flaw is Flaw.LOCKED and header.acting and broker != header.controller):
         yield Reason(Obstacle.NO_CONTROLLER, flawed.with_mend)

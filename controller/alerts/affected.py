@@ -20,7 +20,7 @@ from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
 from controller.view.health import never_registered
-from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
+from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.view.returns import Return, Waiting, order_of_return
 from wording.facts import Fact, down, keep_up, without_trace
 from wording.sentences import counted, in_brackets, listed, one_of, plural
@@ -242,7 +242,7 @@ def _in_order(order: Iterable[Return]) -> str:
     return ". " + ", ".join(said)
 
 
-def damage_in_words(affected: Affected, fewer: int | None = None) -> str:
+def damage_in_words(affected: Affected, header: Header, fewer: int | None = None) -> str:
     """Return a clause with the partitions' damage, the worst first, and a sentence with the brokers that must stay up.
 
     `fewer` is the number of usable partitions that lack replicas, by default that of these groups.
@@ -254,13 +254,25 @@ def damage_in_words(affected: Affected, fewer: int | None = None) -> str:
     for fact, count in ((Fact.WITHOUT_LEADER, waiting.count), (Fact.UNDER_REPLICATED, fewer)):
         if count:
             parts.append(f"{count:,} {fact.predicate(count)}" if parts else fact.of(count))
-    return ", ".join(parts) + (f"{_of_which(affected)}{must_stay_up(affected)}" if fewer else "")
+    return ", ".join(parts) + (f"{_of_which(affected)}{must_stay_up(affected, header)}" if fewer else "")
 
 
-def must_stay_up(affected: Affected) -> str:
-    """Return sentences with the brokers that have the only in-sync replica of a partition, and must stay up."""
-    alone = affected.of(PartitionIssue.ONE_LEFT)
-    return f". {keep_up(alone.others, alone.count)}" if alone.count else ""
+def must_stay_up(affected: Affected, header: Header) -> str:
+    """Return sentences with the brokers that have the only in-sync replica of a partition, and must stay up.
+
+    Where an unclean election is allowed and a lagging replica is live, the loss of such a broker loses records at once.
+    """
+    alone = affected.of(*LAST_ONES)
+    if not alone.count:
+        return ""
+    unclean = alone if header.allows_unclean_election else alone.of(PartitionIssue.ONE_LEFT_UNCLEAN)
+    is_urgent = not header.brokers.keys().isdisjoint(unclean.brokers)
+    its = plural(len(unclean.others), "Its", "Their")
+    loses = f". {its} loss loses records by an unclean election. {_FORBID_FIRST}" if is_urgent else ""
+    return f". {keep_up(alone.others, alone.count)}{loses}"
+
+
+_FORBID_FIRST: Final = "Set unclean.leader.election.enable=false first"
 
 
 def _of_which(affected: Affected) -> str:

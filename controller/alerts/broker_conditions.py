@@ -25,7 +25,7 @@ from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.view.gauges import REASSIGNING
 from controller.view.health import is_without_session, never_registered, whereabouts
-from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue, parse_group
+from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group
 from wording.facts import Departure, unknown
 from wording.sentences import counted, listed, plural, verb
 from wording.times import duration
@@ -64,7 +64,7 @@ def conditions_of_brokers(
         missing = {broker: away[broker] for broker in incident.brokers if broker in away}
         if missing:
             found = affected.get(incident.name, _NOTHING)
-            cost = damage_in_words(found, _lacking(header, missing, found, under_replicated))
+            cost = damage_in_words(found, header, _lacking(header, missing, found, under_replicated))
             offline_first = (*found.of(*OFFLINE_ISSUES).examples, *found.examples)
             examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
             loss = _Loss(incident, missing, found, cost, examples)
@@ -178,7 +178,7 @@ def _without_session(header: Header) -> Iterator[Condition]:
 def _nothing_to_spare(affected: Affected, header: Header) -> bool:
     """Return whether one more loss would take partitions offline or stop acks=all, for longer than a restart takes."""
     patience_ms = kinds.UNDER_REPLICATED.patience_ms
-    little_left = affected.of(PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT).groups
+    little_left = affected.of(PartitionIssue.AT_MIN_ISR, *LAST_ONES).groups
     return any(group.excuse is None and header.time_ms - group.since_ms >= patience_ms for group in little_left)
 
 

@@ -77,7 +77,7 @@ def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:
         return Condition(
             kind=kinds.ZOOKEEPER_NO_ENSEMBLE,
             group=GROUP,
-            cause=f"{ensemble.apart}, so brokers and clients see one of them by chance",
+            cause=f"{ensemble.apart}, so brokers see one of them by chance",
             ending="the named servers are one ensemble",
         )
     lost, in_sync, needed = lost_servers(ensemble), voters_in_sync(ensemble), ensemble.voters // 2 + 1

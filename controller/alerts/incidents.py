@@ -26,12 +26,12 @@ from controller.contract.ids import BrokerId
 from controller.model.alert_state import Incident
 from controller.model.context import Header
 from controller.view.gauges import replicas_by_broker
-from controller.view.partition_issues import PartitionIssue, parse_group
+from controller.view.partition_issues import LAST_ONES, PartitionIssue, parse_group
 from wording.sentences import listed
 
 # Groups of these issues name replicas out of the ISR, live or not. Each of the named brokers is a cause.
 _OUT_OF_SYNC: Final = frozenset(
-    {PartitionIssue.UNDER_MIN_ISR, PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT, PartitionIssue.UNDER_REPLICATED}
+    {PartitionIssue.UNDER_MIN_ISR, PartitionIssue.AT_MIN_ISR, *LAST_ONES, PartitionIssue.UNDER_REPLICATED}
 )
 # Groups of these issues name replicas that may be live and copying or deleting. Only an absent broker is a cause.
 _IN_PROGRESS: Final = frozenset({PartitionIssue.UNDELETED, PartitionIssue.REASSIGNING})

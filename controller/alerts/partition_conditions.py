@@ -26,7 +26,7 @@ from controller.alerts.conditions import Condition
 from controller.alerts.incident_partitions import IncidentPartitions
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
-from controller.contract.remedies.partitions import ELECT_UNCLEAN
+from controller.contract.remedies.partitions import ELECT_UNCLEAN, FORBID_UNCLEAN
 from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import Incident
 from controller.model.context import Header
@@ -35,7 +35,7 @@ from controller.view.gauges import common_leader
 from controller.view.health import absence, is_without_trace, never_registered, whereabouts
 from controller.view.held_back import held_back
 from controller.view.migration import never_elected_count
-from controller.view.partition_issues import OFFLINE_ISSUES, PartitionIssue
+from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue
 from wording.facts import Fact
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
@@ -105,7 +105,7 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
     helped = _helped_uncleanly(lost, header)
     cause += _unclean(helped, lost, header)
     rest = damage_in_words(
-        partitions.affected.of(PartitionIssue.UNDER_REPLICATED, PartitionIssue.AT_MIN_ISR, PartitionIssue.ONE_LEFT)
+        partitions.affected.of(PartitionIssue.UNDER_REPLICATED, PartitionIssue.AT_MIN_ISR, *LAST_ONES), header
     )
     condition = partitions.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
     condition = msgspec.structs.replace(
@@ -209,7 +209,7 @@ def _under_min_isr(partitions: IncidentPartitions, refusing: Affected) -> Condit
     return partitions.condition(
         kinds.UNDER_MIN_ISR,
         refusing,
-        f"{damage[Fact.REJECTS_ACKS_ALL.word]}: {lacking}{must_stay_up(partitions.affected)}",
+        f"{damage[Fact.REJECTS_ACKS_ALL.word]}: {lacking}{must_stay_up(partitions.affected, partitions.header)}",
         "enough replicas are in sync again",
         damage=damage,
         next_step=next_step(refusing.groups, partitions.header),
@@ -238,7 +238,11 @@ def _election_due(partitions: IncidentPartitions, found: Affected) -> Condition 
         f"{listed(due.brokers)}. No client can use {plural(due.count, 'it', 'them')} until "
         f"{_elector(partitions.header)} elects another"
     )
-    return partitions.condition(kinds.ELECTION_DUE, due, cause, _BACK)
+    advice = None
+    if not partitions.header.acting and partitions.header.allows_unclean_election:
+        cause += ", uncleanly if only a lagging one is live"
+        advice = Advice(remedies=(FORBID_UNCLEAN.given(f"{one_of(due.brokers)} can return"),))
+    return partitions.condition(kinds.ELECTION_DUE, due, cause, _BACK, advice=advice)
 
 
 def _election_owed(partitions: IncidentPartitions, found: Affected) -> Condition | None:
@@ -266,11 +270,14 @@ def _creation_due(partitions: IncidentPartitions, found: Affected) -> Condition 
         # KRaft leads a partition whose state ZooKeeper lacked when it was copied, and does not write it back.
         return None
     them, is_new = plural(found.count, "it", "them"), plural(found.count, "it is", "they are")
+    lost = found.of(PartitionIssue.STATE_LOST)
+    if_new = f" if {is_new} new" if lost.groups else ""
     cause = (
         f"{counted(found.count, 'partition', 'has')} no state{in_brackets(found.examples, found.count)}: "
-        f"{_elector(partitions.header)} creates {them} if {is_new} new. Brokers ignore the "
-        "new state of an old partition, because they know a higher leader epoch"
+        f"{_elector(partitions.header)} creates {them}{if_new}"
     )
+    if lost.groups:
+        cause += ". Brokers ignore the new state of an old partition, because they know a higher leader epoch"
     return partitions.condition(kinds.CREATION_DUE, found, cause, _BACK)
 
 
@@ -301,12 +308,12 @@ def _under_replicated(partitions: IncidentPartitions, found: Affected) -> Condit
     ending = "the replicas are in sync again"
     leader = common_leader(header, ripe.brokers)
     if leader is None:
-        cause = f"{listed(ripe.brokers, 'lags behind')}: {damage_in_words(lacking)}"
+        cause = f"{listed(ripe.brokers, 'lags behind')}: {damage_in_words(lacking, header)}"
         why = held_back(ripe.brokers, header)
         advice = Advice(why) if why else None
         return partitions.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, advice=advice)
     led = f"all {counted(ripe.count, 'partition')} that lack {listed(ripe.brokers)}, which are in sync elsewhere"
-    cause = f"broker {leader} leads {led}: {damage_in_words(lacking)}"
+    cause = f"broker {leader} leads {led}: {damage_in_words(lacking, header)}"
     condition = partitions.condition(kinds.UNDER_REPLICATED, ripe, cause, ending, patience_ms=0)
     advice = Advice(
         f"Look at the connections, disks and log of broker {leader} first, because its followers are in sync with "
@@ -372,7 +379,7 @@ def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group]
 _CONDITIONS: Final[Mapping[tuple[PartitionIssue, ...], Callable[[IncidentPartitions, Affected], Condition | None]]] = {
     (PartitionIssue.ELECTION_DUE, PartitionIssue.ELECTION_OWED): _election_due,
     (PartitionIssue.ELECTION_OWED,): _election_owed,
-    (PartitionIssue.CREATION_DUE,): _creation_due,
+    (PartitionIssue.CREATION_DUE, PartitionIssue.STATE_LOST): _creation_due,
     (PartitionIssue.LEADERLESS,): _leaderless,
     (PartitionIssue.UNDER_REPLICATED,): _under_replicated,
     (PartitionIssue.UNDELETED,): _undeleted,

@@ -82,8 +82,8 @@ _NOBODY = "no broker becomes controller, because /controller exists and names no
 _DELETE_CONTROLLER = "Check that no KRaft controller runs, then delete /controller."
 _NO_START = "a broker that starts reads it and ends"
 _WRITE_STATE = (
-    "Do not restart the controller's broker. If the partition's last leader is live, write the state back with that "
-    "leader, an isr of it alone, and a leader_epoch above the leader's last."
+    "Do not restart the controller's broker. Write the state back with a live leader that has the partition, best the "
+    "last one, an isr of it alone, and a leader_epoch above the last in the brokers' leader-epoch-checkpoint."
 )
 _EPOCH = "Write the highest controller epoch as digits, without a line end."
 _ID_ON_DISK: Final = (2, 4)
@@ -270,6 +270,13 @@ ZNODES: Final[Mapping[Place, Znode]] = {
                 "the next controller takes the partition for new, and cannot elect a leader",
                 _WRITE_STATE,
                 (Flaw.UNPARSABLE, Flaw.EMPTY),
+                misleads_controllers=True,
+                then_fail_over=True,
+            ),
+            Consequence(
+                "the next controller takes the partition for new, and brokers that have it ignore leader epoch 0",
+                f"{_WRITE_STATE} If no broker has the partition, no state is needed.",
+                (Flaw.ABSENT,),
                 misleads_controllers=True,
                 then_fail_over=True,
             ),

@@ -252,7 +252,9 @@ def _shown_otherwise(was: InTopic, now: Partition, topic: Topic) -> bool:
 def _count_alike(before: Topic, now: Topic) -> bool:
     """Return whether an unchanged partition adds the same to counts and issues under both topics."""
     return (
-        before.queued_for_deletion is now.queued_for_deletion and before.min_insync_replicas == now.min_insync_replicas
+        before.queued_for_deletion is now.queued_for_deletion
+        and before.min_insync_replicas == now.min_insync_replicas
+        and before.unclean_election is now.unclean_election
     )
 
 

@@ -10,13 +10,17 @@ from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.remedies.remedy import Advice
 from controller.contract.znode_table import Place, place_of
 from controller.model.context import Header
+from controller.view.partition_issues import PartitionIssue
 from wording.sentences import joined
 
 OF_ZNODES: Final = "znodes"
 """Subject of the alert on znodes at which brokers end."""
 
 _NAMED: Final = 3
+_STATE_LOST: Final = PartitionIssue.STATE_LOST.of(())
+_LOST_AFTER_MS: Final = 10_000
 _FAIL_OVER: Final = "Then delete /controller."
+_FAIL_OVER_AFTER_ALL: Final = "Once all such znodes are mended, delete /controller."
 
 
 class FlawedZnode(NamedTuple):
@@ -46,17 +50,27 @@ class FlawedZnode(NamedTuple):
 
 def flawed_znodes(header: Header) -> Iterator[FlawedZnode]:
     """Yield the znodes that Kafka does not survive as they are, by path."""
-    flaws = {path: FoundFlaw(flaw) for path, flaw in header.flawed.items()}
+    flaws = {path: FoundFlaw(flaw) for path, flaw in ({**dict(_lost_states(header)), **header.flawed}).items()}
     found = []
     for path, (flaw, details) in sorted({**header.besides, **flaws}.items()):
         consequence = consequence_of(path, flaw, header.profile.release)
         if consequence is not None:
             found.append((path, flaw, consequence, f"{path} {details or flaw.predicate}"))
-    harmful = [path for path, _, consequence, _ in found if consequence.harms_failover]
+    harmful = {path: consequence for path, _, consequence, _ in found if consequence.harms_failover}
     for path, flaw, consequence, fault in found:
-        fails_over = consequence.then_fail_over and harmful in ([], [path])
-        mend = f"{consequence.mend} {_FAIL_OVER}" if fails_over else consequence.mend
+        fails_over = consequence.then_fail_over and all(each.then_fail_over for each in harmful.values())
+        last = _FAIL_OVER if harmful.keys() <= {path} else _FAIL_OVER_AFTER_ALL
+        mend = f"{consequence.mend} {last}" if fails_over else consequence.mend
         yield FlawedZnode(path, flaw, consequence, fault, mend)
+
+
+def _lost_states(header: Header) -> Iterator[tuple[str, Flaw]]:
+    """Yield states that were there before. A single read may find a new partition, whose state comes in seconds."""
+    patience_ms = 0 if header.knows_past else _LOST_AFTER_MS
+    for key, group in header.tally.issues.items() if header.acting else ():
+        if key == _STATE_LOST and header.time_ms - group.since_ms >= patience_ms:
+            for topic, _, number in (name.rpartition("-") for name in group.examples):
+                yield f"/brokers/topics/{topic}/partitions/{number}/state", Flaw.ABSENT
 
 
 def no_controller_because(header: Header) -> FlawedZnode | None:

@@ -254,7 +254,9 @@ def reason_for(
     if problem is Problem.ELECTION_DUE:
         passed_over = header.acting and not partition.write_due
         since = ". It has passed over this election" if passed_over else ""
-        return f"{gone}, and {elector} must elect broker {successor(partition, topic, header, predicted)}{since}"
+        elected = successor(partition, topic, header, predicted)
+        lossy = "" if elected in value.isr else ". It is not in sync, so acknowledged records are lost"
+        return f"{gone}, and {elector} must elect broker {elected}{since}{lossy}"
     live = [member for member in electable(partition, value) if _is_online(member, partition, header)]
     return f"{gone}. {one_of(live).capitalize()} is live and in sync, but the controller has no reason to elect it"
 

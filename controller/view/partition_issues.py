@@ -39,11 +39,13 @@ class PartitionIssue(Enum):
     ELECTION_DUE = "election_due"  # the leader that is not live
     ELECTION_OWED = "election_owed"  # the last leader, else the in-sync replicas, after a missed election
     CREATION_DUE = "creation_due"  # no brokers
+    STATE_LOST = "state_lost"  # no brokers, and no controller owes the state
     LEADERLESS = "leaderless"  # the in-sync replicas
     UNDER_MIN_ISR = "under_min_isr"  # the replicas that are not in sync
     AT_MIN_ISR = "at_min_isr"  # the replicas that are not in sync
     UNDER_REPLICATED = "under_replicated"  # the replicas that are not in sync
     ONE_LEFT = "one_left"  # the replicas that are not in sync, beside the only in-sync one
+    ONE_LEFT_UNCLEAN = "one_left_unclean"  # the same, where the topic's own setting allows unclean elections
     UNDELETED = "undeleted"  # the replicas that are not deleted yet
     REASSIGNING = REASSIGNING  # the replicas that must get in sync
 
@@ -59,11 +61,15 @@ class PartitionIssue(Enum):
         return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
 
 
+LAST_ONES: Final = (PartitionIssue.ONE_LEFT, PartitionIssue.ONE_LEFT_UNCLEAN)
+"""Issues of partitions with one in-sync replica."""
+
 # Issues that wait for the next heartbeat, because they come and go with every ISR change.
 _PATIENT: Final = (
     PartitionIssue.AT_MIN_ISR,
     PartitionIssue.UNDER_REPLICATED,
     PartitionIssue.ONE_LEFT,
+    PartitionIssue.ONE_LEFT_UNCLEAN,
     PartitionIssue.UNDELETED,
     PartitionIssue.REASSIGNING,
 )
@@ -168,6 +174,8 @@ def _is_passed_over(partition: Partition, leader_epoch: LeaderEpoch) -> bool:
 
 def _without_state(partition: Partition) -> tuple[str, ...]:
     issue = _BY_PROBLEM.get(partition.problem)
+    if issue is PartitionIssue.CREATION_DUE and not partition.write_due:
+        issue = PartitionIssue.STATE_LOST
     return () if issue is None else (issue.of(partition.replicas if issue is PartitionIssue.NEVER_CREATED else ()),)
 
 
@@ -186,20 +194,24 @@ def _lacking_in(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: 
     missing = tuple([at for at in replicas if at not in isr and at not in adding])
     lagging = missing if is_under_replicated(len(isr), len(replicas), len(adding)) else ()
     margin = len(isr) - needed_in_sync(topic.min_insync_replicas, value.leader, len(replicas), rules)
-    return _lacking(missing, lagging, isr if lagging and len(isr) == 1 else (), margin)
+    return _lacking(missing, lagging, isr if lagging and len(isr) == 1 else (), margin, topic.unclean_election is True)
 
 
 # Few replicas are missing at a time, whichever partitions lack them. An entry takes 1 kB, and new brokers in ISRs add
 # entries for weeks.
 @lru_cache(1 << 11)
 def _lacking(
-    missing: tuple[BrokerId, ...], lagging: tuple[BrokerId, ...], last: tuple[BrokerId, ...], margin: int
+    missing: tuple[BrokerId, ...],
+    lagging: tuple[BrokerId, ...],
+    last: tuple[BrokerId, ...],
+    margin: int,
+    unclean: bool,  # noqa: FBT001 (a positional argument is faster in the cache)
 ) -> tuple[str, ...]:
     keys = [PartitionIssue.UNDER_REPLICATED.of(lagging)] if lagging else []
     if margin < 0:
         keys.append(PartitionIssue.UNDER_MIN_ISR.of(missing, lacking=-margin))
     if last:
-        keys.append(PartitionIssue.ONE_LEFT.of(lagging, last))
+        keys.append((PartitionIssue.ONE_LEFT_UNCLEAN if unclean else PartitionIssue.ONE_LEFT).of(lagging, last))
     elif margin == 0 and missing:
         keys.append(PartitionIssue.AT_MIN_ISR.of(missing))
     return tuple(keys)

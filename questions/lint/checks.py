@@ -267,8 +267,17 @@ def needs_all_it_has(cluster: Linted) -> Iterator[str]:
 
 
 def unclean(cluster: Linted) -> Iterator[str]:
-    """Return topics that allow unclean elections themselves."""
-    return (name for name, topic in cluster.topics if topic.unclean_election)
+    """Yield topics that allow unclean elections themselves, or all that follow the brokers' setting if that does."""
+    by_default = cluster.picture.header.allows_unclean_election
+    allowing = [
+        name
+        for name, topic in cluster.topics
+        if topic.unclean_election or (topic.unclean_election is None and by_default)
+    ]
+    if by_default and allowing:
+        yield f"all {len(allowing)} topics that do not forbid it, because the brokers allow it"
+    else:
+        yield from allowing
 
 
 def orphan_settings(cluster: Linted) -> Iterator[str]:

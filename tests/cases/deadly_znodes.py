@@ -53,6 +53,11 @@ def _feature(low: int, high: int, **supported: object) -> Case:
     return Case({**WELL_IN_3_9, **three, "/feature": feature})
 
 
+def _lost(*trees: Tree) -> Case:
+    three = {**brokers(1, 2, 3, version=5), **new_controller()}
+    return Case({path: each for tree in (three, *trees) for path, each in tree.items()}, patience_seconds=11)
+
+
 def _apart(*listeners: tuple[str, str]) -> Case:
     registered = {
         path: each
@@ -87,7 +92,7 @@ def _unreadable(content: Content) -> Case:
 _HARMED = (
     Answer("check", 1, (_STATE, "fails at it|takes the partition for new"), (_FAILOVER, "not created yet")),
     Answer(
-        "explain t-0", 1, ("write the state back",), (r"[^n] delete /controller\. If", "no state yet", "first state")
+        "explain t-0", 1, ("[Ww]rite the state back",), (r"[^n] delete /controller\. If", "no state yet", "first state")
     ),
     Answer("restartable --broker 1", 1, (_STATE,)),
     Answer("migration check --release 3.9.2", 1, ("state of t-0 cannot be read",), (r"\. Then delete /controller",)),
@@ -172,8 +177,11 @@ CASES: Final[Mapping[str, Case]] = {
         }
     ),
     # states that a restore lost
-    "states-missing": Case(
-        {**WELL_IN_3_9, **assigned("u", [1, 2, 3], [2, 3, 1], with_id=True), **state("u", 0, 1, [1])}
+    "states-missing": _lost(assigned("t", [1, 2, 3], [2, 3, 1], with_id=True), state("t", 0, 1, [1, 2, 3])),
+    "states-missing-of-all": _lost(assigned("t", [1, 2, 3], [2, 3, 1], with_id=True)),
+    "states-missing-in-one-of-two": _lost(led("s", [1, 2]), assigned("t", [3, 1], [2, 3])),
+    "states-missing-with-parents": _lost(
+        assigned("t", [1, 2], [2, 3], with_id=True), {"/brokers/topics/t/partitions/1": None}
     ),
     # topics without content, up to 2.1
     "topic-empty-before-2.1": Case(
@@ -249,9 +257,13 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     "unclean-by": _UNCLEAN,
     "listeners-": _APART,
     "states-missing": (
+        Answer("lint", 1, ("partitions/[01]/state is absent.*ignore leader epoch 0",)),
         Answer(
-            "explain u-1", 1, ("[Ww]rite each lost state back.*Then delete /controller",), ("must write its first",)
+            "explain t-1", 1, ("[Ww]rite the state back.*(Then|mended,) delete /controller",), ("must write its first",)
         ),
+        Answer("restartable --broker 1", 1, ("partitions/[01]/state is absent",)),
+        Answer("restartable --broker 2", 0),
+        Answer("whatif --lose-broker 1", 2, ("partitions/[01]/state is absent",)),
         Answer(
             "migration check --release 3.9.2",
             1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator, Mapping
 from uuid import uuid4
 
@@ -176,6 +177,7 @@ def address(shared_zookeeper: str, sessions: list[KazooClient], written: dict[st
         if name not in written:
             chroot = f"/case-{name}-{uuid4().hex[:8]}"
             CASES[name].write(sessions[0], chroot)
+            time.sleep(CASES[name].patience_seconds)
             written[name] = shared_zookeeper + chroot
         return written[name]
 

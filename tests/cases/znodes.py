@@ -27,7 +27,7 @@ _HIDDEN_BY = ("owner", "secret")  # login of the only user who may read the hidd
 class Case(NamedTuple):
     """Znodes of a cluster. `persistent` ones belong to no session, and an ACL keeps the `hidden` from being read.
 
-    The cluster has an id unless it `lacks` it.
+    The cluster has an id unless it `lacks` it. Its problem is one only after `patience_seconds`.
     """
 
     znodes: Tree
@@ -35,6 +35,7 @@ class Case(NamedTuple):
     hidden: tuple[str, ...] = ()
     acls: Mapping[str, Sequence[ACL]] = {}
     lacks: tuple[str, ...] = ()
+    patience_seconds: float = 0
 
     def write(self, root: KazooClient, chroot: str) -> None:
         """Create the znodes in a chroot. Ephemeral ones last as long as the client's session."""

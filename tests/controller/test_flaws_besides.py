@@ -5,6 +5,7 @@ import re
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from controller.contract.alert_row import Severity
 from controller.contract.consequences import ZNODES, consequence_of, flaw_of
@@ -15,6 +16,7 @@ from controller.contract.records import RecordKind
 from controller.contract.remedies.controllership import MOVE_CONTROLLER
 from controller.contract.remedies.remedy import Advice, Need, Step
 from controller.contract.znode_table import Place, locate, place_of
+from controller.model.context import LOOK
 from controller.rules.flaws_besides import Grant, flaw_beside, flaws_besides
 from controller.view.advice import advice_for, harm_of_failover
 from controller.view.flawed_znodes import flawed_znodes, harming_failovers, no_controller_because
@@ -232,10 +234,42 @@ def test_no_failover_is_advised_before_the_mend_of_an_unreadable_state():
     assert harm_of_failover(header) == f"the next controller fails at {STATE}"
     said = advice_for(fails_over, header)
     assert said.startswith(f"Do not delete /controller yet: the next controller fails at {STATE}. Do not restart")
-    assert said.endswith("above the leader's last. Then delete /controller.")
+    assert said.endswith("leader-epoch-checkpoint. Then delete /controller.")
     told(history, {"/controller_epoch": FoundFlaw(Flaw.LOCKED, "may be changed by x alone")})
     assert all("Then delete" not in each.mend for each in flawed_znodes(history.context.header))
     assert len(harming_failovers(history.context.header)) == 2
+
+
+def test_a_lost_state_is_written_back_before_a_failover():
+    history = a_cluster()
+    history.topic("new", {0: [1, 2]})
+    history.heartbeat(11_000)
+    assert harming_failovers(history.context.header) == ()  # the controller owes the state of a new partition
+    history.delete(STATE)
+    history.heartbeat(6_000)
+    (lost,) = harming_failovers(history.context.header)
+    assert (lost.path, lost.flaw) == (STATE, Flaw.ABSENT)
+    (alert,) = (row for row in history.open_alerts().values() if row.alert == "CreationDue")
+    assert alert.cause.endswith(
+        "Brokers ignore the new state of an old partition, because they know a higher leader epoch"
+    )
+    assert re.search("Do not delete /controller yet.* Write the state back .* Then delete /controller", alert.action)
+    one_look = history.context.header.copy()
+    one_look.feed = replace(one_look.feed, session=LOOK)
+    assert harming_failovers(one_look) == ()  # it may be new
+    history.controller_dies(1)
+    assert harming_failovers(history.context.header) == ()
+
+
+@pytest.mark.parametrize(("own", "is_told"), [("true", True), ("false", False)])
+def test_the_topics_own_setting_tells_of_the_unclean_election_to_come(own, is_told):
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 1, [1])}})
+    history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": own}})
+    history.heartbeat(61_000)
+    history.heartbeat(1_000)
+    (alert,) = (row for row in history.open_alerts().values() if row.alert == "PartitionsUnderReplicated")
+    said = "Its loss loses records by an unclean election. Set unclean.leader.election.enable=false first"
+    assert (said in alert.cause) is is_told
 
 
 def test_a_persistent_controller_is_deleted_although_it_stops_elections():

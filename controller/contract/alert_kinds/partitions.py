@@ -55,12 +55,7 @@ CREATION_DUE: Final = AlertKind(
     headline="{partitions} not created yet",
     step="wait for the controller",
     meaning="The controller has not written the first state of assigned partitions.",
-    advice=Advice(
-        remedies=(
-            remedies.WRITE_STATES.given("the partitions are on brokers' disks"),
-            controllership.MOVE_CONTROLLER.given("no broker has them"),
-        )
-    ),
+    advice=Advice(remedies=(controllership.MOVE_CONTROLLER.given("no broker has the partitions"),)),
     expected="The controller writes the first states of new partitions at once. It does not write lost states again.",
     patience_ms=10 * SECOND_MS,
 )

@@ -74,16 +74,6 @@ ELECT_UNCLEAN: Final = Remedy(
     loses="the records that only in-sync replicas have",
     tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
-WRITE_STATES: Final = Remedy(
-    name="write-states",
-    ways=(
-        Way(
-            "Write each lost state back. Its leader must be live and have the partition, alone in the isr. Its "
-            "leader_epoch must be above the last one in the brokers' leader-epoch-checkpoint. Then delete /controller."
-        ),
-    ),
-    changes="The next controller takes the leader over, and brokers accept it, because its epoch is above theirs.",
-)
 LOWER_MIN_ISR: Final = Remedy(
     name="lower-min-isr",
     ways=(
