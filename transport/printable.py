@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 
+_ODD_IN_LABELS = frozenset("\\<")
+
 
 def printable(text: str, longest: int | None = None) -> str:
     """Return the text with every line end, control and direction character escaped, cut behind `longest` characters."""
@@ -14,6 +16,13 @@ def printable(text: str, longest: int | None = None) -> str:
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode() for character in text
     )
+
+
+def label_value(text: str) -> str:
+    """Return the text as a label, with the begin of a chat's markup escaped, too. Different texts stay different."""
+    if text.isprintable() and not _ODD_IN_LABELS.intersection(text):
+        return text
+    return text.encode("unicode_escape").decode().replace("<", r"\x3c")
 
 
 def printable_json(line: bytes) -> bytes:

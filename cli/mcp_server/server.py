@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib.metadata
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -20,7 +21,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from cli.mcp_server.tools import TOOLS, Asked, Told, input_schema
+from cli.mcp_server.tools import TOOLS, WORKER_BYTES, Asked, Told, input_schema
 from controller.contract.decoding import JsonDecoder
 from questions.question import Question, schema_of
 from streaming.processes import die_with
@@ -85,8 +86,19 @@ class Answers:
         except asyncio.LimitOverrunError as error:
             raise NoAnswerError(f"the answer has more than {MOST_BYTES} bytes: ask about less") from error
         except asyncio.IncompleteReadError as error:
-            raise NoAnswerError("the question failed unexpectedly, please report it with the log") from error
+            raise NoAnswerError(await self._how_it_ended()) from error
         return _TOLD.decode(told)
+
+    async def _how_it_ended(self) -> str:
+        assert self._worker is not None
+        code = await self._worker.wait()
+        if code >= 0:
+            return "the question failed unexpectedly, please report it with the log"
+        name, limit_gb = signal.Signals(-code).name, WORKER_BYTES / 1024**3
+        return (
+            f"{name} ended the question's process. The kernel sends SIGKILL when memory runs out, "
+            f"and a question may need up to {limit_gb:g} GB. Give this server more memory, or ask about less"
+        )
 
     async def _pipes(self) -> tuple[asyncio.StreamWriter, asyncio.StreamReader]:
         """Return the pipes of the worker, and start a worker if none runs. A worker does not outlive this process."""

@@ -41,6 +41,10 @@ class Asked(msgspec.Struct, frozen=True):
         return msgspec.convert(own, TOOLS[self.tool]), msgspec.convert(self.arguments.get(_CLUSTER), str | None)
 
 
+WORKER_BYTES: Final = 8 * 1024**3
+"""Bytes of memory that no worker can exceed."""
+
+
 class Told(msgspec.Struct, frozen=True, omit_defaults=True):
     """An answer in JSON's types with its warnings, or the sentence of a refusal. After `is_last` the worker ends."""
 

@@ -20,7 +20,7 @@ from typing import Final
 import click
 import msgspec
 
-from cli.mcp_server.tools import Asked, Told
+from cli.mcp_server.tools import WORKER_BYTES, Asked, Told
 from cli.printing import standard_error
 from cli.settings.config import ConfigError
 from cli.sources.asking import answer_of, warn_of_doubts
@@ -30,10 +30,8 @@ from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import NotFoundError, Question
 
-# A read of 200,000 partitions takes up to 1 GB. A worker that grew beyond the first limit ends after its answer, and
-# none can grow beyond the second.
+# A read of 200,000 partitions takes up to 1 GB. A worker that grew beyond this limit ends after its answer.
 _KEPT_BYTES: Final = 1024**3
-_MOST_BYTES: Final = 8 * 1024**3
 _NEVER: Final = threading.Event()
 _ASKED: Final = JsonDecoder(Asked)
 
@@ -44,7 +42,7 @@ def main(source: Sequence[str]) -> None:
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # a stray print must not come between answers
     standard_error.configure()
-    resource.setrlimit(resource.RLIMIT_AS, (_MOST_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    resource.setrlimit(resource.RLIMIT_AS, (WORKER_BYTES, resource.getrlimit(resource.RLIMIT_AS)[1]))
     for line in sys.stdin.buffer:
         question, cluster = _ASKED.decode(line).read()
         told = _told(question, source, cluster)
@@ -68,7 +66,7 @@ def _told(question: Question, where: Sequence[str], cluster: str | None) -> Told
     except click.UsageError as error:
         return Told(refusal=error.format_message())
     except MemoryError:
-        return Told(refusal=f"the answer needs more than {_MOST_BYTES} bytes of memory")
+        return Told(refusal=f"the answer needs more than {WORKER_BYTES} bytes of memory")
     return Told(found.answer, said.getvalue().strip())
 
 

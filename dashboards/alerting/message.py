@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
@@ -16,6 +17,7 @@ from dashboards.alerting.title import title_of
 from questions.clients.teams import Team
 from questions.doubts import STALE
 from questions.picture import CONTROLLER_GROUP
+from transport.printable import label_value, printable
 from wording.sentences import joined
 from wording.times import moment, rfc3339
 
@@ -34,6 +36,9 @@ _OF_NO_TEAM: TopicsByTeam = MappingProxyType({None: ()})
 SEVERITY_LABELS: Mapping[Severity, str] = MappingProxyType(
     {Severity.PAGE: "critical", Severity.WARN: "warning", Severity.INFO: "info"}
 )
+_EVIDENCE = "evidence"  # the annotation with several lines
+# The begin of a mention, a tag or a link in a chat, which a name could have. A space behind it makes it plain text.
+_MARKUP = re.compile(r"<(?=[!@#/\w])|\](?=\()|\bhttps?:(?=//)|@(?=everyone\b|here\b|channel\b)", re.IGNORECASE)
 _SEVERITIES = {label: severity for severity, label in SEVERITY_LABELS.items()}
 _PLACES = {name: f"{place:02}" for place, name in enumerate(ALERT_KINDS)}  # in the catalogue, the worst first
 
@@ -71,6 +76,12 @@ class Message:
         """Return the same alert with these annotations, which replace former values."""
         return replace(self, annotations=_pairs({**dict(self.annotations), **annotations}))
 
+    @property
+    def alert_id(self) -> str | None:
+        """Return the id of the row, or None for an alert of another program."""
+        known = dict(self.annotations).get(ALERT_ID)
+        return None if known is None else unquote(known)
+
     def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
         """Return the element of Alertmanager's v2 API. An active alert ends by itself if it is not repeated in time."""
         start_ms = min(self.since_ms, now_ms)
@@ -100,21 +111,21 @@ def message_of(
         "kafka_cluster": row.cluster,
         "severity": SEVERITY_LABELS[severity],
         "component": _component(row),
-        "subject": row.subject,
-        "group": row.group,
-        "topic": row.topic or "",
+        "subject": label_value(row.subject),
+        "group": label_value(row.group),
+        "topic": label_value(row.topic or ""),
         "partition": "" if row.partition is None else str(row.partition),
         "broker": "" if row.broker is None else str(row.broker),
         **({} if team is None else {TEAM: team.team}),
     }
     annotations = {
-        ALERT_ID: row.id,
+        ALERT_ID: quote(row.id.encode("utf-8", "replace"), safe=" "),
         RANK: f"{list(Severity).index(severity)}{_PLACES.get(row.alert, '98')}",
         "summary": title_of(row, "" if team is None else team.team),
         "description": row.cause,
         "expected": row.expected or "",
         "action": row.action,
-        "evidence": "\n".join(row.evidence),
+        _EVIDENCE: "\n".join(map(printable, row.evidence)),
         "partitions": str(row.partitions) if row.partitions else "",
         "examples": ", ".join(row.examples),
         "since": moment(row.since_ms),
@@ -123,7 +134,7 @@ def message_of(
         TEAM: "" if team is None else f"{team} for {joined(topics)}",
         "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
     }
-    return Message(labels=_pairs(labels), annotations=_pairs(annotations), since_ms=row.since_ms)
+    return Message(labels=tuple(sorted(_present(labels))), annotations=_pairs(annotations), since_ms=row.since_ms)
 
 
 def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
@@ -161,8 +172,13 @@ def _messages(row: AlertRow, message: Message) -> tuple[Message, ...]:
 
 def _addition(row: AlertRow, message: Message, label: str, value: int, said: str) -> Message:
     sentence = f"{row.cluster}: {said}"
-    texts = {ALERT_ID: row.id, "summary": sentence, "description": sentence, "state": row.state}
-    labels = _pairs({**dict(message.labels), label: str(value)})
+    texts = {
+        ALERT_ID: dict(message.annotations)[ALERT_ID],
+        "summary": sentence,
+        "description": sentence,
+        "state": row.state,
+    }
+    labels = tuple(sorted({**dict(message.labels), label: str(value)}.items()))
     return replace(message, labels=labels, annotations=_pairs(texts))
 
 
@@ -185,6 +201,18 @@ def _component(row: AlertRow) -> str:
     return "replica" if is_of_replica else row.subject.partition(" ")[0]
 
 
-def _pairs(texts: Mapping[str, str]) -> Labels:
+def _pairs(annotations: Mapping[str, str]) -> Labels:
+    """Return the annotations, whose texts have no control or direction character and nothing that a chat interprets."""
+
+    def shown(name: str, text: str) -> str:
+        if name == ALERT_ID or name.endswith("_url"):
+            return text
+        lines = text.split("\n") if name == _EVIDENCE else [text]
+        return "\n".join(_MARKUP.sub(r"\g<0> ", printable(line)) for line in lines)
+
+    return tuple(sorted((name, shown(name, text)) for name, text in _present(annotations)))
+
+
+def _present(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     # For Alertmanager an empty label is absent, and invalid text would reject the whole request.
-    return tuple(sorted((name, text.encode("utf-8", "replace").decode()) for name, text in texts.items() if text))
+    return ((name, text.encode("utf-8", "replace").decode()) for name, text in texts.items() if text)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
-from dashboards.alerting.message import ALERT_ID, SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of
+from dashboards.alerting.message import SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of
 from dashboards.alerting.title import title_of
 from questions.clients.teams import NO_TEAMS, Teams
 
@@ -103,7 +103,7 @@ class AlertRegistry:
         """
         with self._lock:
             for message in found:
-                cluster, alert_id = message.label("kafka_cluster"), dict(message.annotations).get(ALERT_ID)
+                cluster, alert_id = message.label("kafka_cluster"), message.alert_id
                 own = {*OWN_LABELS, TEAM}
                 others = {name: value for name, value in message.labels if name not in own}
                 external = {name: value for name, value in self._config.external_labels.items() if name != TEAM}

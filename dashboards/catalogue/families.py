@@ -18,6 +18,7 @@ from prometheus_client.utils import floatToGoString
 
 from dashboards.catalogue.metric import Metric, MetricType
 from transport.forwarding import Example, Lag
+from transport.printable import label_value
 
 _Source = TypeVar("_Source")
 
@@ -29,12 +30,12 @@ def family(metric: Metric, samples: Iterable[Sample]) -> Family:
     if metric.type is MetricType.INFO:
         info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help, labels=())
         for values, _ in samples:
-            info.add_metric((), dict(zip(metric.labels, values, strict=True)))
+            info.add_metric((), dict(zip(metric.labels, map(label_value, values), strict=True)))
         return info
     kind = CounterMetricFamily if metric.type is MetricType.COUNTER else GaugeMetricFamily
     built = kind(metric.name, metric.help, labels=metric.labels, unit=metric.unit)
     for values, value in samples:
-        built.add_metric(values, float(value))
+        built.add_metric([*map(label_value, values)], float(value))
     return built
 
 

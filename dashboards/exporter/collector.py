@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from controller.contract.gauges_row import REACTION_BUCKETS_MS, GaugesRow
 from controller.contract.job_row import JobRow, ProcessUse
-from dashboards.alerting.message import ALERT_ID, RANK, Message
+from dashboards.alerting.message import RANK, Message
 from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.families import Sample, family, lag_family, value_of
 from dashboards.catalogue.metric import Metric
@@ -84,7 +84,7 @@ def _alert_since(scrape: Scrape) -> Iterator[Sample]:
 def _alerts_dropped(scrape: Scrape) -> Iterator[Sample]:
     for cluster in scrape.clusters:
         messages = scrape.alerts.get(cluster.cluster, ())  # additions belong to an alert that counts already
-        alerts = len({dict(message.annotations).get(ALERT_ID) for message in messages if not message.is_addition})
+        alerts = len({message.alert_id for message in messages if not message.is_addition})
         yield (cluster.cluster,), max(0, alerts - scrape.limits.alerts)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import subprocess
 import sys
@@ -182,6 +184,21 @@ def test_a_question_that_hangs_ends_and_the_next_gets_another_worker(slow, sourc
         monkeypatch.undo()
         first = await Answers(source).ask(Asked("check", {}))
         assert first.content["cluster"] == "north"
+
+    anyio.run(ask)
+
+
+def test_a_worker_that_is_killed_is_named_by_its_signal_and_the_bound(slow, source, tmp_path):
+    async def kill():
+        while not (started := list(tmp_path.glob("*.pid"))):
+            await anyio.sleep(0.05)
+        os.kill(int(started[0].stem), signal.SIGKILL)
+
+    async def ask():
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(kill)
+            with pytest.raises(NoAnswerError, match=r"^SIGKILL ended the question's process\. .* up to 8 GB"):
+                await Answers(source).ask(Asked("check", {}))
 
     anyio.run(ask)
 

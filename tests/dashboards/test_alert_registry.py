@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -157,10 +158,26 @@ def test_a_staleness_that_is_over_is_over_at_once(registry, rows):
 def test_hostile_names_stay_text_and_empty_ones_are_left_out(rows):
     row = rows.alert("a", topic='{x="y"}\n"', subject="topic \udc80", group="", cause="Grüße-日本")
     labels = dict(message_of(row, CONFIG).labels)
-    assert labels["topic"] == '{x="y"}\n"'
-    assert labels["subject"] == "topic ?"
+    assert labels["topic"] == r'{x="y"}\n"'
+    assert labels["subject"] == r"topic \udc80"
     assert "group" not in labels
     assert "broker" not in labels
+
+
+def test_a_chat_finds_no_mention_no_link_and_no_direction_in_a_name(registry, rows):
+    name = "<!channel> <@U1> <b> [x](http://evil) https://evil @everyone \u202egnp\n@here"
+    row = rows.alert(name, topic=name, subject=f"topic {name}", cause=name, action=name, news=(name,), examples=(name,))
+    for message in messages_of(row, CONFIG):
+        registry.adopt([message])
+        for field, text in (*message.labels, *message.annotations):
+            if not field.endswith("_url"):
+                assert re.findall(r"<[!@/\w]|[\u202e\n]", text) == [], field
+        for field, text in message.annotations:
+            if not field.endswith("_url"):
+                assert re.findall(r"\]\(|https?://|@(?:everyone|here)", text) == [], field
+    assert r"< !channel> < @U1> < b> [x] (http: //evil) https: //evil @ everyone \u202egnp\n@ here" in text
+    registry.update((), 0, 0, knows_all=False)
+    assert {alert.alert_id for alert in registry.messages()} == {name}
 
 
 def test_an_end_is_never_before_its_beginning_nor_a_beginning_in_the_future(registry, rows):

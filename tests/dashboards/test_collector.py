@@ -23,6 +23,7 @@ from dashboards.exporter.scrape import DetailLimits
 from outputs.reading import FOLLOWED_OUTPUTS, LAG_BUCKETS_SECONDS, ReadingCounts
 from questions.memory import Memory
 from tests.rows import NEVER_STALE_MS
+from transport.printable import label_value
 
 SERVED = [metric for metric in CATALOGUE if not (metric.of_watch or metric.of_pages or metric.switched_on_by)]
 HOSTILE_NAMES = (
@@ -35,6 +36,9 @@ HOSTILE_NAMES = (
     " ",
     "\r\n",
     "x" * 249,
+    "a\u202eb",
+    r"a\u202eb",
+    "<!channel>",
 )
 
 
@@ -287,7 +291,9 @@ def test_hostile_names_survive_both_formats(bench, rows):
             for sample in family.samples
             if sample.name == "kontrast_partition_offline_since_timestamp_seconds"
         }
-        assert topics == set(HOSTILE_NAMES)
+        assert topics == set(map(label_value, HOSTILE_NAMES))
+        assert len(topics) == len(HOSTILE_NAMES)
+        assert all(topic.isprintable() and "<" not in topic for topic in topics)
 
 
 def test_lag_falls_into_its_buckets(bench):
