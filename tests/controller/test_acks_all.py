@@ -184,6 +184,13 @@ def test_a_restart_under_other_static_settings_names_them_with_the_next_heartbea
     assert refusing(history) == {}
 
 
+def test_dynamic_settings_are_there_after_a_restart():
+    history = led()
+    configure(history, "brokers/<default>", min_insync_replicas="2")
+    history.context = restored(history.context)
+    assert refusing(history) == {0: (1, (2, 3)), 1: (1, (1, 3))}
+
+
 def test_a_release_that_shows_later_is_followed():
     """From 3.7 on, the limit is at most the number of replicas. `/controller` shows that the release is so new."""
     history = ZnodeHistory(settings={"min.insync.replicas": 2})

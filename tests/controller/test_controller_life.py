@@ -17,16 +17,6 @@ ALL = (1, 2, 3)
 # Controllers
 
 
-def test_an_empty_cluster_has_its_first_controller_in_epoch_1():
-    history = ZnodeHistory()
-    history.snapshot()
-    history.broker(1)
-    effects = history.controller(1, 1)
-    assert "final controller 1 Elected -> Active" in history.transitions(effects)
-    gauges = history.gauges()
-    assert (gauges.controller, gauges.controller_epoch, gauges.active_brokers) == (1, 1, 1)
-
-
 def test_the_controller_epoch_outlives_all_brokers():
     history = ZnodeHistory().start(1)
     history.controller_dies(1)
@@ -318,12 +308,6 @@ def test_where_no_broker_is_left_nothing_is_sent():
     assert_all_as_expected(history)
 
 
-def test_a_topic_on_brokers_of_which_one_is_away_starts_without_it():
-    history = ZnodeHistory().start(1)
-    history.topic("t", {0: [9, 1]})
-    assert t0(history) == (1, 0, (1,))
-
-
 @pytest.mark.parametrize(("after_ms", "kind"), [(0, "ControllerFailover"), (30, "TopicChange")])
 def test_a_topic_that_comes_with_a_new_controller_is_read_by_it_not_heard_of(after_ms, kind):
     history = ZnodeHistory().start(1, 2)
@@ -345,12 +329,6 @@ def test_partitions_added_while_a_broker_is_away_start_without_it():
     assert history.row("t", 2).state == "NewPartition"
 
 
-def test_a_dead_isr_without_unclean_elections_keeps_its_last_member_without_leader():
-    history = ZnodeHistory().start(1, 2, topics=on([2, 1], 2, 4, [2]))
-    history.broker_leaves(2)
-    assert t0(history) == (-1, 5, (2,))
-
-
 @pytest.mark.parametrize("by", ["start", "znode"])
 def test_without_a_controller_the_settings_of_now_say_what_the_next_must_do(by):
     history = ZnodeHistory().start(1, 2, 3, controller=3, topics=on([2, 1], 2, 4, [2]))
@@ -366,18 +344,6 @@ def test_without_a_controller_the_settings_of_now_say_what_the_next_must_do(by):
     assert [type(row) for row in history.heartbeat()] == [GaugesRow], "once is enough"
 
 
-@pytest.mark.parametrize("by", ["topic", "brokers"])
-def test_the_whole_isr_dead_with_unclean_elections_elects_another(by):
-    settings = {"unclean.leader.election.enable": by == "brokers"}
-    history = ZnodeHistory(settings=settings).start(1, 2, topics=on([2, 1], 2, 4, [2]))
-    if by == "topic":
-        history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
-    history.broker_leaves(2)
-    assert t0(history) == (1, 5, (1,))
-    history.state("t", 0, 1, 5, [1], leader_recovery_state=1)
-    assert history.gauges().elections == {"UncleanOfflinePartitionLeaderElection": 1}
-
-
 def test_a_topic_may_forbid_what_the_brokers_allow():
     settings = {"unclean.leader.election.enable": True}
     history = ZnodeHistory(settings=settings).start(1, 2, topics=on([2, 1], 2, 4, [2]))
@@ -386,27 +352,12 @@ def test_a_topic_may_forbid_what_the_brokers_allow():
     assert t0(history) == (-1, 5, (2,))
 
 
-def test_allowing_unclean_elections_on_an_offline_topic_elects_at_once():
-    history = ZnodeHistory().start(1, topics=on([9, 1], -1, 4, [9]))
-    history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": "true"}})
-    assert t0(history) == (1, 5, (1,))
-
-
 def test_an_unclean_election_that_an_operator_asked_for_is_explained():
     history = ZnodeHistory().start(1, topics=on([9, 1], -1, 4, [9]))
     effects = history.state("t", 0, 1, 5, [1], leader_recovery_state=1)
     assert "final t-0 OfflinePartition -> OnlinePartition leader=1 epoch=5 isr=[1]" in history.transitions(effects)
     assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ReplicaLeaderElection:")
     assert history.gauges().elections == {"UncleanOfflinePartitionLeaderElection": 1}
-    assert_all_as_expected(history)
-
-
-def test_a_bounce_removes_the_broker_from_the_isr_though_it_never_seemed_away():
-    history = ZnodeHistory().start(*ALL, topics=on([1, 3], 1, 0, [1, 3]))
-    history.broker_bounces(3)
-    assert t0(history) == (1, 1, (1,))
-    history.state("t", 0, 1, 1, [1])
-    history.state("t", 0, 1, 1, [1, 3])
     assert_all_as_expected(history)
 
 

@@ -101,11 +101,6 @@ def pages(history: ZnodeHistory) -> dict[str, AlertRow]:
     return {key: row for key, row in history.open_alerts().items() if row.severity is Severity.PAGE}
 
 
-def groups(history: ZnodeHistory) -> set[str]:
-    """Return the incidents of brokers with an open alert."""
-    return {row.group for row in history.open_alerts().values() if row.group.startswith("broker ")}
-
-
 def assert_one_alert_a_kind_and_incident(history: ZnodeHistory) -> None:
     by_group: dict[tuple[str, str], list[str]] = {}
     for row in history.open_alerts().values():

@@ -124,23 +124,10 @@ def test_an_election_that_finds_nobody_keeps_the_state_and_writes_nothing(histor
     assert (after(tx).state, after(tx).queue) == (state, ())
 
 
-def test_a_new_partition_whose_brokers_are_all_dead_stays_new(history):
-    tx = a_transaction(history, state=PartitionState.NEW, zk_state=None, replicas=(8, 9))
-    partition_machine.bring_online(tx, [T0])
-    assert (after(tx).state, after(tx).queue) == (PartitionState.NEW, ())
-
-
 def test_a_new_partition_whose_state_exists_stays_new_for_nothing_is_overwritten(history):
     tx = a_transaction(history, state=PartitionState.NEW)
     partition_machine.bring_online(tx, [T0])
     assert (after(tx).state, writes(tx)) == (PartitionState.NEW, [])
-
-
-def test_a_new_partition_is_sent_to_its_live_replicas_only_and_as_new(history):
-    tx = a_transaction(history, state=PartitionState.NEW, zk_state=None)
-    partition_machine.bring_online(tx, [T0])
-    assert writes(tx) == [Create]
-    assert told(tx) == [("LeaderAndIsr", 1, True), ("LeaderAndIsr", 2, True)]
 
 
 def test_a_partition_that_nobody_knows_is_left_alone(history):
@@ -226,22 +213,6 @@ def test_a_replica_without_a_state_goes_offline_without_a_write(history):
     replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)
     assert (after(tx).replica_state(1), writes(tx)) == (ReplicaState.OFFLINE, [])
     assert told(tx) == [("StopReplica", 1, False)]
-
-
-def test_replicas_of_a_deleted_topic_leave_without_requests_to_the_others(history):
-    tx = a_transaction(history)
-    tx.state.put_topic("t", replace(tx.state.topic("t"), queued_for_deletion=True))
-    replica_machine.enter_state(tx, [Replica(T0, 1)], ReplicaState.OFFLINE)
-    assert told(tx) == [("StopReplica", 1, False)]
-
-
-def test_two_replicas_that_leave_are_two_writes(history):
-    tx = a_transaction(history)
-    replica_machine.enter_state(tx, [Replica(T0, 2), Replica(T0, 1)], ReplicaState.OFFLINE)
-    removed = [step.replica for step in after(tx).queue if isinstance(step, RemoveFromIsr)]
-    assert removed == [1, 2]
-    value = after(tx).value(1)
-    assert (value.leader, value.leader_epoch, value.isr) == (-1, 6, (2,))
 
 
 def test_a_replica_that_nobody_knows_is_left_alone(history):

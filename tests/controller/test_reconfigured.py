@@ -5,7 +5,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.records import RecordKind
 from controller.model.context import Context, Header, Phase
 from controller.model.tally import GaugeCounts
 from controller.model.topics import Partition
@@ -117,62 +116,3 @@ def test_at_whatever_record_it_changes_the_counts_end_as_if_it_had_always_been_s
             changed = step(changed, record).context
         assert timeless(changed.header) == timeless(always.context.header)
         assert timeless_partitions(changed) == timeless_partitions(always.context)
-
-
-LED_BY_EACH = {"t": {0: ([1, 2, 3], 1, 0, [1]), 1: ([2, 1, 3], 2, 0, [2]), 2: ([3, 1, 2], 3, 0, [3, 1])}}
-
-
-def under_min_isr(history: ZnodeHistory) -> dict[int, int]:
-    """Return the number of partitions under their minimum, by leading broker."""
-    row = shown(history.context)
-    assert history.context.header.tally.gauges == count_gauges(
-        history.context.topics, history.context.header.counting_rules
-    )
-    found = {broker: row.under_min_isr_by_broker.get(broker, 0) for broker in (1, 2, 3)}
-    assert sum(found.values()) == row.under_min_isr_partitions
-    return found
-
-
-def configure(history: ZnodeHistory, broker: object, **config: str) -> None:
-    settings = {name.replace("_", "."): value for name, value in config.items()}
-    history.write(f"/config/brokers/{broker}", {"version": 1, "config": settings})
-
-
-def test_min_isr_is_the_topics_then_the_leaders_then_all_brokers_then_the_static():
-    led = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=LED_BY_EACH)
-    assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
-    configure(led, "<default>", min_insync_replicas="2")
-    assert under_min_isr(led) == {1: 1, 2: 1, 3: 0}
-    configure(led, 1, min_insync_replicas="1")
-    assert under_min_isr(led) == {1: 0, 2: 1, 3: 0}
-    configure(led, 3, min_insync_replicas="3")
-    assert under_min_isr(led) == {1: 0, 2: 1, 3: 1}
-    led.write("/config/topics/t", {"version": 1, "config": {"min.insync.replicas": "1"}})
-    assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
-    led.delete("/config/topics/t")
-    led.delete("/config/brokers/3")
-    assert under_min_isr(led) == {1: 0, 2: 1, 3: 0}
-    led.delete("/config/brokers/<default>")
-    assert under_min_isr(led) == {1: 0, 2: 0, 3: 0}
-
-
-def test_a_dynamic_least_in_sync_opens_and_ends_the_alert():
-    led = ZnodeHistory(release=(3, 6)).start(1, 2, 3, topics=LED_BY_EACH)
-    configure(led, 2, min_insync_replicas="2")
-    led.heartbeat(60_000)
-    assert [alert.examples for alert in led.open_alerts().values() if alert.alert == "PartitionsUnderMinIsr"] == [
-        ("t-1",)
-    ]
-    configure(led, 2, min_insync_replicas="none")  # Kafka takes no such value either
-    led.heartbeat(60_000)
-    assert not [alert for alert in led.open_alerts().values() if alert.alert == "PartitionsUnderMinIsr"]
-
-
-def test_dynamic_settings_are_there_after_a_restart_and_in_a_complete_read():
-    led = ZnodeHistory(release=(3, 6))
-    led.send(RecordKind.SNAPSHOT_BEGIN)
-    configure(led, "<default>", min_insync_replicas="3")
-    led.start(1, 2, 3, topics=LED_BY_EACH)
-    configure(led, "<default>", min_insync_replicas="2")
-    led.context = restored(led.context)
-    assert under_min_isr(led) == {1: 1, 2: 1, 3: 0}

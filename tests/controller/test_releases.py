@@ -34,7 +34,9 @@ def test_a_death_takes_offline_what_another_dead_broker_led_from_1_0_on(release,
     assert "provisional u-0 OnlinePartition -> OfflinePartition" in history.transitions(effects)
 
 
-@pytest.mark.parametrize(("release", "writes", "moves"), [((1, 0), 0, 1), ((1, 1), 1, 1), ((2, 2), 0, 0)])
+@pytest.mark.parametrize(
+    ("release", "writes", "moves"), [((1, 0), 0, 1), ((1, 1), 1, 1), ((2, 1), 1, 1), ((2, 2), 0, 0)]
+)
 def test_a_preferred_replica_that_leads_is_written_again_from_1_1_to_2_1_only(release, writes, moves):
     history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     effects = history.elect_preferred(("t", 0))

@@ -43,17 +43,9 @@ def test_the_death_of_a_broker_without_replicas_is_sent_to_the_others():
     assert metadata(two_partitions().broker_leaves(3)) == [((1, 2), ())]
 
 
-def test_an_isr_change_is_sent_to_all():
-    assert metadata(two_partitions().state("t", 0, 1, 0, [1])) == [((1, 2, 3), (("t", 0),))]
-
-
 def test_the_start_of_a_deletion_is_sent_to_all_which_stop_serving():
     effects = two_partitions().delete_topic("t")
     assert ((1, 2, 3), (("t", 0), ("t", 1))) in metadata(effects)
-
-
-def test_a_new_broker_is_sent_all_and_the_others_the_broker():
-    assert metadata(two_partitions().broker(4))[:2] == [((1, 2, 3), ()), ((4,), None)]
 
 
 def test_metadata_that_belongs_to_a_write_is_as_sure_as_the_write():

@@ -68,15 +68,6 @@ def test_a_broker_that_stays_in_an_isr_as_its_last_member_shows_its_shutdown_too
     assert history.context.header.shutdowns.under_way == (2,)
 
 
-def test_what_a_znode_announces_rests_on_no_inference():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    rows = history.broker_leaves(2)
-    history.the_controller_writes_its_due()
-    assert {row.inferred_by for row in rows if isinstance(row, (Transition, Request))} == {""}
-    gauges = history.gauges()
-    assert (gauges.writes["inferred"], gauges.inferences, gauges.inferred_events) == (0, {}, {})
-
-
 def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
     """Shut down broker 2. t-0 moves to 3, but u-0 cannot move because its other replica is out of sync."""
     topics = on([2, 3], 2, 0, [2, 3])

@@ -146,23 +146,6 @@ def test_a_topic_that_never_had_a_leader_vanishes_too():
     assert history.gauges().topics == 0
 
 
-def test_a_dead_broker_holds_a_deletion_until_it_is_back():
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 1, 0, [1, 2])}})
-    history.delete_topic("t")
-    history.the_controller_writes_its_due()
-    history.heartbeat(20_000)  # a broker that is still there must have answered
-    assert deletion_states(history) == {
-        1: "ReplicaDeletionSuccessful",
-        2: "ReplicaDeletionSuccessful",
-        9: "OfflineReplica",
-    }
-    assert history.gauges().topics_ineligible_to_delete == 1
-    history.broker(9)
-    assert deletion_states(history)[9] == "ReplicaDeletionStarted"
-    assert history.gauges().topics_ineligible_to_delete == 0
-    finish(history, 0)
-
-
 @pytest.mark.parametrize(
     ("shows", "deleted"),
     [

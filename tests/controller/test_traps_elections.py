@@ -9,9 +9,7 @@ from controller.contract.effect_rows import Request, Status, Transition
 from controller.rules.election import (
     Elected,
     elect_for_controlled_shutdown,
-    elect_for_reassignment,
     elect_offline,
-    elect_preferred,
 )
 from controller.rules.settings import GivenSettings
 from tests.controller.znode_history import ZnodeHistory, t0
@@ -26,14 +24,6 @@ def test_trap_01_the_leader_is_the_first_live_member_by_assignment_not_by_isr():
     history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([3, 1, 2], 3, 0, [2, 3, 1])}})
     history.broker_leaves(3)
     assert t0(history) == (1, 1, (2, 1))
-
-
-def test_trap_01_only_the_offline_and_controlled_shutdown_elections_shrink_the_isr():
-    assert elect_for_reassignment([1, 2], isr=[1, 2, 9], online={1, 2}) == Elected(1, (1, 2, 9))
-    assert elect_preferred([1, 2], isr=[2, 1, 9], online={1}) == Elected(1, (2, 1, 9))
-    assert elect_for_controlled_shutdown([1, 2, 3], isr=[1, 2, 3], registered={1, 2, 3}, shutting_down={1}) == Elected(
-        2, (2, 3)
-    )
 
 
 def test_trap_01_a_preferred_election_leaves_a_dead_member_in_the_isr():
@@ -81,31 +71,6 @@ def test_trap_02_a_new_partition_is_created_by_the_first_of_its_brokers_that_com
 
 # Trap 3. A failover with a dead leader writes twice: no leader and a smaller ISR, then the election (from 2.3). A
 # broker failure writes once.
-def test_trap_03_an_ordinary_death_of_a_leader_makes_one_write():
-    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1])}})
-    history.broker_leaves(2)
-    assert t0(history) == (3, 1, (3, 1))
-    assert history.gauges().pending_writes == 1
-    history.state("t", 0, 3, 1, [3, 1])
-    assert history.gauges().pending_writes == 0
-
-
-def test_trap_03_a_failover_with_a_dead_leader_makes_two_writes():
-    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 2, [1, 3, 2])}})
-    history.controller_dies(1)
-    effects = history.controller(2, 2)
-    assert t0(history) == (2, 4, (3, 2))
-    assert history.moves(effects, Status.PROVISIONAL)[:3] == [
-        "t-0@2 OnlineReplica -> OnlineReplica",
-        "t-0@3 OnlineReplica -> OnlineReplica",
-        "t-0@1 ReplicaDeletionIneligible -> OfflineReplica",
-    ]
-    history.state("t", 0, -1, 3, [3, 2])
-    history.state("t", 0, 2, 4, [3, 2])
-    gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.divergences) == (0, {})
-
-
 def test_trap_03_a_failover_up_to_2_2_writes_once_and_leaves_dead_followers_in_isr():
     topics = {"t": {0: ([1, 2, 3], 1, 2, [1, 3, 2]), 1: ([2, 1, 3], 2, 0, [2, 1, 3])}}
     history = ZnodeHistory(release=(2, 2)).start(1, 2, 3, topics=topics)
@@ -186,19 +151,6 @@ def test_trap_07_new_brokers_are_handled_while_the_dead_still_count_as_live():
     assert t0(history) == (-1, 1, (2,))
 
 
-def test_trap_07_a_birth_and_a_death_in_one_event_elect_the_newborn_in_one_write():
-    # The death is seen first, but the controller reads both at once. With 4 live before 2 is dead, 2's partition needs
-    # no write without a leader first.
-    settings = {"unclean.leader.election.enable": True}
-    history = ZnodeHistory(settings=settings).start(1, 2, topics={"t": {0: ([2, 4], 2, 0, [2])}})
-    history.broker_leaves(2)
-    history.broker(4)
-    history.state("t", 0, 4, 1, [4])
-    row, gauges = history.row("t", 0), history.gauges()
-    assert (row.leader, row.state, row.predicted_leader) == (4, "OnlinePartition", None)
-    assert (gauges.pending_writes, gauges.divergences) == (0, {})
-
-
 # 23: controlled shutdown
 
 
@@ -217,26 +169,6 @@ def test_trap_23_a_controlled_shutdown_drops_every_broker_that_shuts_down():
     assert t0(history) == (1, 2, (1,))
 
 
-def test_trap_23_a_controlled_shutdown_keeps_partitions_with_one_replica_to_the_end():
-    topics = {"t": {0: ([2, 1], 2, 0, [2, 1])}, "single": {0: ([2], 2, 0, [2])}}
-    history = ZnodeHistory().start(1, 2, topics=topics)
-    history.state("t", 0, 1, 1, [1])
-    assert history.predicted("single", 0) is None
-    assert history.row("single", 0).state == "OnlinePartition"
-    history.broker_leaves(2)
-    assert history.predicted("single", 0) == (-1, 1, (2,))
-
-
-def test_trap_23_the_end_of_the_session_after_a_shutdown_writes_nothing_more():
-    topics = {"t": {0: ([2, 1], 2, 0, [2, 1]), 1: ([1, 2], 1, 0, [1, 2])}}
-    history = ZnodeHistory().start(1, 2, topics=topics)
-    history.state("t", 0, 1, 1, [1])
-    history.state("t", 1, 1, 1, [1])
-    history.broker_leaves(2)
-    assert history.gauges().pending_writes == 0
-    assert history.gauges().divergences == {}
-
-
 # 27 and 28: preferred elections
 
 
@@ -251,12 +183,6 @@ def rebalance(settings: GivenSettings | None, led_elsewhere: int) -> tuple[Znode
 
 # Trap 27. The automatic rebalance writes no trigger znode, and starts above its percentage, not at it. Up to 3.3 any
 # reassignment holds it.
-def test_trap_27_a_leader_that_moves_back_without_a_znode_is_a_preferred_election():
-    history, _ = rebalance(None, 2)
-    assert history.gauges().elections == {"PreferredReplicaPartitionLeaderElection": 1}
-    assert history.gauges().divergences == {}
-
-
 def test_trap_27_above_the_percentage_it_is_the_automatic_rebalance():
     assert rebalance(None, 2)[1].startswith("AutoPreferredReplicaLeaderElection:")
 
@@ -286,14 +212,6 @@ def test_trap_27_the_preferred_replica_must_be_in_the_isr():
     history.state("t", 0, 2, 5, [1])
     assert history.gauges().elections == {}
     assert history.gauges().divergences == {"illegal_state": 1, "unexplained_write": 1}
-
-
-# Trap 28. A preferred election by znode raises the leader epoch even if the preferred replica leads (1.1 to 2.1).
-@pytest.mark.parametrize(("release", "write"), [((1, 1), (2, 5, (2, 1))), ((2, 1), (2, 5, (2, 1))), ((2, 2), None)])
-def test_trap_28_up_to_2_1_a_preferred_election_of_the_leader_costs_an_epoch(release, write):
-    history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([2, 1], 2, 4, [2, 1])}})
-    history.elect_preferred(("t", 0))
-    assert t0(history) == write
 
 
 # 29: who writes ISR changes

@@ -102,37 +102,6 @@ def test_trap_14_a_new_controller_takes_up_the_reassign_znode_it_finds():
 
 # Trap 15. A reassignment raises the leader epoch at its start, at its end and for each removed ISR member. Each
 # resume repeats the start.
-@pytest.mark.parametrize("by_znode", [True, False])
-def test_trap_15_a_reassignment_costs_a_start_a_completion_and_each_removed_member(by_znode):
-    history = on_1_2_3()
-    if by_znode:
-        history.reassign(("t", 0, [2, 4]))
-    moving(history, [2, 4, 1, 3], [4], [1, 3])
-    assert t0(history) == (1, 1, (1, 2, 3))
-    history.state("t", 0, 1, 1, [1, 2, 3])
-    assert t0(history) is None
-    history.state("t", 0, 1, 1, [1, 2, 3, 4])  # 4 is in sync
-    assert t0(history) == (2, 4, (2, 4))
-    history.state("t", 0, 2, 2, [1, 2, 3, 4])
-    history.state("t", 0, 2, 3, [2, 3, 4])
-    history.state("t", 0, 2, 4, [2, 4])
-    moving(history, [2, 4], [], [])
-    assert_settled(history, 2, 4, (2, 4), (2, 4))
-
-
-def test_trap_15_each_resume_repeats_the_start():
-    history = on_1_2_3(brokers=(1, 2, 3))
-    history.reassign(("t", 0, [4, 2, 3]))
-    moving(history, [4, 2, 3, 1], [4], [1])
-    history.state("t", 0, 1, 1, [1, 2, 3])
-    history.broker(4)
-    assert t0(history) == (1, 2, (1, 2, 3))
-    history.state("t", 0, 1, 2, [1, 2, 3])
-    history.delete("/controller")
-    history.controller(2, 2)
-    assert t0(history) == (1, 3, (1, 2, 3))
-
-
 def test_trap_15_an_identical_list_still_costs_an_epoch():
     history = on_1_2_3()
     history.reassign(("t", 0, [1, 2, 3]))
@@ -150,14 +119,6 @@ def test_trap_15_an_identical_list_costs_nothing_up_to_2_3():
 
 # Trap 16. Adding and removing replicas are in the topic's znode (from 2.4). Before, only the reassignment znode has
 # the target.
-def test_trap_16_the_truth_of_a_reassignment_is_in_the_topic_znode():
-    history = on_1_2_3()
-    moving(history, [4, 2, 3, 1], [4], [1])
-    row = history.row("t", 0)
-    assert (row.replicas, row.adding_replicas, row.removing_replicas) == ((4, 2, 3, 1), (4,), (1,))
-    assert row.problem is None  # the replica that is being added is not missed
-
-
 def test_trap_16_up_to_2_3_the_target_stands_only_in_the_reassign_znode():
     history = on_1_2_3((2, 3))
     history.reassign(("t", 0, [4, 2]))
@@ -175,13 +136,6 @@ def test_trap_16_up_to_2_3_the_target_stands_only_in_the_reassign_znode():
 
 
 # Trap 17. A reassignment is complete once its target is in the ISR. A dead removed replica leaves its log behind.
-def test_trap_17_a_reassignment_completes_with_the_target_in_the_isr_though_dead():
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}})
-    history.reassign(("t", 0, [1, 9]))
-    history.topic("t", {0: [1, 9, 2]}, removing_replicas={"0": [2]})
-    assert t0(history) == (1, 2, (1, 9))
-
-
 def test_trap_17_a_removed_replica_that_is_dead_never_gets_stop_replica():
     topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2])}}
     history = ZnodeHistory().start(1, 2, topics=topics)
@@ -192,17 +146,6 @@ def test_trap_17_a_removed_replica_that_is_dead_never_gets_stop_replica():
     assert stops == []
     assert history.row("t", 0).replicas == (1, 2)
     assert not [line for line in history.requests(history.broker(9)) if "t-0" in line]
-
-
-def test_trap_17_a_cancelled_reassignment_may_lose_the_original_order():
-    history = on_1_2_3()
-    moving(history, [3, 4, 2, 1], [4], [1])
-    history.state("t", 0, 1, 1, [1, 2, 3])
-    moving(history, [3, 2, 1], [], [])
-    assert t0(history) == (1, 2, (1, 2, 3))
-    history.state("t", 0, 1, 2, [1, 2, 3])
-    moving(history, [3, 2, 1], [], [])
-    assert_settled(history, 1, 2, (1, 2, 3), (3, 2, 1))
 
 
 # 18, 19, 22: deletion
@@ -231,20 +174,6 @@ def test_trap_18_only_a_failover_finds_the_reassignment_in_the_way():
 
 # Trap 19. A deletion removes the leader and raises the leader epoch before any znode vanishes. A broker's error
 # leaves it stuck until that broker restarts or a failover.
-def test_trap_19_a_deletion_writes_once_for_each_live_replica_before_znodes_go():
-    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([1, 2, 3], 1, 0, [1, 2, 3])}})
-    history.delete_topic("t")
-    assert history.gauges().pending_writes == 3
-    for epoch, isr in ((1, [2, 3]), (2, [3]), (3, [3])):
-        history.state("t", 0, -1, epoch, isr)
-    gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.replicas_by_state["ReplicaDeletionStarted"]) == (0, 3)
-    effects = history.topic_vanishes("t", 0)
-    assert "final t-0@1 ReplicaDeletionSuccessful -> NonExistentReplica" in history.transitions(effects)
-    gauges = history.gauges()
-    assert (gauges.topics, gauges.topics_to_delete, gauges.divergences) == (0, 0, {})
-
-
 def test_trap_19_a_deletion_that_a_broker_never_answers_is_stuck_until_it_bounces():
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
     history.delete_topic("t")
@@ -257,28 +186,6 @@ def test_trap_19_a_deletion_that_a_broker_never_answers_is_stuck_until_it_bounce
     assert "t-0@2 ReplicaDeletionStarted -> ReplicaDeletionIneligible" in moves
     assert "t-0@2 OfflineReplica -> ReplicaDeletionStarted" in moves
     assert "final StopReplica to 2: t-0 delete" in history.requests(effects + history.the_controller_writes_its_due())
-
-
-# Trap 22. The controller reverts partitions that are added to a topic being deleted (from 2.0).
-def test_trap_22_partitions_added_to_a_topic_that_is_being_deleted_are_reverted():
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1], 1, 0, [1])}})
-    history.delete_topic("t")
-    effects = history.topic("t", {0: [1], 1: [2]})
-    assert history.transitions(effects) == []
-    assert sorted(history.context.topics.get("t").partitions) == [0]
-    history.topic("t", {0: [1]})  # the controller's answer
-    assert history.gauges().divergences == {}
-    assert sorted(history.context.topics.get("t").partitions) == [0]
-
-
-def test_trap_22_up_to_1_1_partitions_added_in_a_deletion_are_the_next_controllers():
-    history = ZnodeHistory(release=(1, 1)).start(1, 2, topics={"t": {0: ([1], 1, 0, [1])}})
-    history.delete_topic("t")
-    history.topic("t", {0: [1], 1: [2]})
-    assert sorted(history.context.topics.get("t").partitions) == [0]
-    history.delete("/controller")
-    history.controller(2, 2)
-    assert sorted(history.context.topics.get("t").partitions) == [0, 1]
 
 
 # 20 and 21: hands in the topic znode

@@ -13,7 +13,7 @@ from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.model.leadership import Elect
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy, recipients
-from controller.rules.partitioner import murmur2, partition_for_key
+from controller.rules.partitioner import partition_for_key
 from controller.rules.placement import PlacementError, Refusal, place_replicas
 
 VECTORS = Path(__file__).parent / "vectors"
@@ -94,16 +94,6 @@ def test_every_answer_is_kafkas_own(name, answer):
 # Recipients of an election
 
 
-def test_a_dead_replica_gets_requests_of_preferred_elections_and_reassignments_only():
-    told = {strategy: recipients(strategy, [1, 2, 3], online={1, 3}) for strategy in Strategy}
-    assert told == {
-        Strategy.OFFLINE: (1, 3),
-        Strategy.REASSIGN: (1, 2, 3),
-        Strategy.PREFERRED: (1, 2, 3),
-        Strategy.CONTROLLED_SHUTDOWN: (1, 3),
-    }
-
-
 # Where new replicas go
 
 
@@ -116,46 +106,12 @@ def test_without_racks_the_order_of_the_brokers_is_the_callers():
     assert place_from({0: None, 1: None}, 1, 2, 0) == {0: (0, 1)}
 
 
-def test_with_racks_the_order_of_the_brokers_does_not_count():
-    sorted_by_id = {0: "a", 1: "a", 2: "b"}
-    assert place_from(dict(reversed(sorted_by_id.items())), 6, 2, 1) == place_from(sorted_by_id, 6, 2, 1)
-
-
-def test_every_round_over_the_brokers_shifts_the_followers_so_that_a_loss_is_spread():
-    placed = place_from({0: None, 1: None, 2: None}, 6, 2, 0)
-    assert placed == {0: (0, 1), 1: (1, 2), 2: (2, 0), 3: (0, 2), 4: (1, 0), 5: (2, 1)}
-
-
-def test_added_partitions_continue_the_rounds_of_the_topic():
-    brokers = {0: None, 1: None, 2: None}
-    # Kafka forgets the shift of the first round, so a topic that grew may repeat followers.
-    assert place_from(brokers, 2, 2, 0, start_partition_id=2) == {2: (2, 0), 3: (0, 2)}
-    assert place_from(brokers, 1, 2, 0, start_partition_id=4) == {4: (1, 2)}
-
-
 def test_a_negative_start_partition_is_the_first_partition():
     assert place_from({0: None, 1: None, 2: None}, 3, 2, 0, start_partition_id=-5) == {0: (0, 1), 1: (1, 2), 2: (2, 0)}
 
 
 def test_a_start_index_beyond_the_brokers_goes_round():
     assert place_from({0: None, 1: None, 2: None}, 3, 2, 7) == {0: (1, 0), 1: (2, 1), 2: (0, 2)}
-
-
-def test_start_index_and_shift_are_apart_where_kafka_draws_them():
-    brokers = {0: None, 1: None, 2: None}
-    assert place_replicas(brokers, 1, 3, start_index=1, shift=0) == {0: (1, 2, 0)}
-    assert place_replicas(brokers, 1, 3, start_index=1, shift=1) == {0: (1, 0, 2)}
-
-
-def test_no_rack_has_two_replicas_while_another_has_none():
-    racks = {0: "a", 1: "a", 2: "a", 3: "b", 4: "c"}
-    placed = place_from(racks, 40, 3, 2)
-    assert all({racks[replica] for replica in replicas} == {"a", "b", "c"} for replicas in placed.values())
-
-
-def test_a_broker_never_has_two_replicas_of_a_partition_however_uneven_the_racks():
-    placed = place_from({0: "a", 1: "a", 2: "a", 3: "b"}, 40, 4, 1)
-    assert all(sorted(replicas) == [0, 1, 2, 3] for replicas in placed.values())
 
 
 def test_a_single_broker_has_every_partition():
@@ -199,23 +155,6 @@ def test_what_kafka_refuses_is_refused_in_its_order_and_words(
 # Reassignments
 
 
-def test_the_replicas_of_the_target_come_first_and_the_old_ones_follow():
-    began = ReplicaAssignment((1, 2, 3)).reassign_to((4, 2, 3))
-    assert began == ReplicaAssignment((4, 2, 3, 1), adding=(4,), removing=(1,))
-    assert (began.origin, began.target, began.is_being_reassigned) == ((2, 3, 1), (4, 2, 3), True)
-
-
-def test_a_change_of_order_alone_is_no_reassignment():
-    reordered = ReplicaAssignment((1, 2, 3)).reassign_to((3, 1, 2))
-    assert reordered == ReplicaAssignment((3, 1, 2))
-    assert not reordered.is_being_reassigned
-
-
-def test_a_superseded_reassignment_leaves_nothing_of_its_target():
-    superseded = ReplicaAssignment((1, 2)).reassign_to((5, 6)).reassign_to((7, 2))
-    assert superseded == ReplicaAssignment((7, 2, 1), adding=(7,), removing=(1,))
-
-
 def test_a_cancelled_reassignment_is_one_to_its_origin():
     moving = ReplicaAssignment((5, 6, 1, 2), adding=(5, 6), removing=(1, 2))
     assert moving.reassign_to(moving.origin) == ReplicaAssignment((1, 2))
@@ -235,17 +174,6 @@ def test_a_broker_that_a_znode_names_twice_is_taken_away_once():
 
 
 # Keys
-
-
-def test_a_negative_hash_is_masked_not_negated():
-    assert murmur2(b"21") == -973932308 % 2**32
-    assert partition_for_key(b"21", 1000) == 340
-    assert abs(-973932308) % 1000 != 340
-
-
-@pytest.mark.parametrize(("key", "partition"), [(b"", 2), (b"\x80", 1), (b"\xff\x7f\x80", 6), (b"\xff\xff\xff\xff", 6)])
-def test_bytes_above_127_and_every_length_of_tail_count_unsigned(key, partition):
-    assert partition_for_key(key, 7) == partition
 
 
 def test_a_topic_without_partitions_has_none_for_a_key():
