@@ -93,10 +93,7 @@ _REQUEST_IGNORED = "Kafka ignores it as long as it exists, and every later reque
 _DELETE_REQUEST = "Delete /admin/reassign_partitions, then /controller."
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
-
-_PRODUCER_IDS = (
-    'Write a whole block above all that were given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.'
-)
+_PRODUCER_IDS = 'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.'
 _OPEN = (
     "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with the login that owns the "
     "znode, before the controller's broker restarts."
@@ -196,7 +193,7 @@ ZNODES: Final[Mapping[Place, Znode]] = {
                 stops_controllers=True,
             ),
             Consequence(
-                "every broker that becomes controller fails at it and gives up, so no controller stays",
+                _NO_CONTROLLER,
                 "Delete /feature. The next controller writes it again.",
                 (Flaw.UNPARSABLE, Flaw.WRONG_VERSION),
                 since=(2, 7),

@@ -58,8 +58,7 @@ UNTRIED: Final = frozenset(
         "cluster.id of a broker's meta.properties back.",
         "Restart no broker. Write the cluster.id of a broker's meta.properties back.",
         "Restart the broker whose log directory failed.",
-        "Write a whole block above all that were given out: "
-        '{"version":1,"broker":B,"block_start":"S","block_end":"E"}.',
+        'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.',
         "Write the entry again with a principal like User:alice, or delete the znode and give the "
         "rights again with kafka-acls.sh, before a broker restarts.",
         "Write the number again with kafka-configs.sh, or delete the key in the znode, before a broker restarts.",
