@@ -112,11 +112,7 @@ def adopt_shown(tx: Transaction, tp: TopicPartition, partition: Partition, shown
     for action in partition.queue:
         tx.events.withdraw(tp, action)
     adopted = replace(partition, queue=(), zk_assignment=None, pending_assignments=()).with_assignment(shown)
-    states = {
-        replica: ReplicaState.ONLINE if tx.state.is_online(replica, adopted) else ReplicaState.OFFLINE
-        for replica in adopted.replicas
-    }
-    tx.state.put_partition(tp, replace(adopted, replica_states=states))
+    tx.state.put_partition(tp, adopted.with_replica_states(tx.state.states_by_brokers(adopted)))
 
 
 def _forget_unread(tx: Transaction) -> None:

@@ -176,7 +176,7 @@ def answered(tx: Transaction, name: str, brokers: Collection[BrokerId]) -> None:
 def completed(tx: Transaction, name: str) -> None:
     """Complete a topic's deletion. All replicas are deleted, and the controller removes the znodes."""
     topic = tx.state.topic(name)
-    if topic is None or not any(partition.replica_states for partition in topic.partitions.values()):
+    if topic is None or not any(partition.all_replica_states for partition in topic.partitions.values()):
         return
     # No release removes a deleted topic from the list of ineligible topics.
     if topic.ineligible:

@@ -30,7 +30,7 @@ from controller.model.event import EventKind
 from controller.model.leadership import StateChange, Write, state_in
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
-from controller.rules.states import PartitionState, ReplicaState
+from controller.rules.states import PartitionState
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction
 
@@ -131,11 +131,8 @@ def state_written_by_kraft(tx: Transaction, tp: TopicPartition, partition: Parti
 
 def _as_shown(state: MutableState, partition: Partition) -> Partition:
     led = partition.zk_state is not None and state.is_online(partition.zk_state.leader, partition)
-    states = {
-        replica: ReplicaState.ONLINE if state.is_online(replica, partition) else ReplicaState.OFFLINE
-        for replica in partition.replicas
-    }
-    return replace(partition, state=PartitionState.ONLINE if led else PartitionState.OFFLINE, replica_states=states)
+    shown = replace(partition, state=PartitionState.ONLINE if led else PartitionState.OFFLINE)
+    return shown.with_replica_states(state.states_by_brokers(shown))
 
 
 def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:

@@ -7,7 +7,6 @@ leaders from `rules/election.py`. A partition that may not enter a state keeps i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -199,21 +198,10 @@ def _state_led_by(value: LeaderAndIsr | None, working: frozenset[BrokerId]) -> P
 def with_initial_states(tx: Transaction, partition: Partition, offline_state: ReplicaState) -> Partition:
     """Return the partition as a controller loads it. Replicas on dead brokers get the state `offline_state`."""
     working = _working(tx.state, partition)
-    states = _initial_replica_states(partition.replicas, working, offline_state)
+    states = None
+    if not working.issuperset(partition.replicas):
+        states = {at: ReplicaState.ONLINE if at in working else offline_state for at in partition.replicas}
     state = _state_led_by(partition.value(tx.header.controller_epoch), working)
     if state is partition.state and states == partition.replica_states:
         return partition
     return replace(partition, state=state, replica_states=states)
-
-
-@lru_cache(1 << 15)
-def _initial_replica_states(
-    replicas: tuple[BrokerId, ...], live: frozenset[BrokerId], offline_state: ReplicaState
-) -> dict[BrokerId, ReplicaState]:
-    """Return the initial states, shared by all partitions with these replicas.
-
-    The dict is replaced, never changed.
-    """
-    if live.issuperset(replicas):
-        return dict.fromkeys(replicas, ReplicaState.ONLINE)
-    return {replica: ReplicaState.ONLINE if replica in live else offline_state for replica in replicas}

@@ -83,11 +83,11 @@ def bring_online(tx: Transaction, hosts: Hosts) -> None:
             partition = tx.state.topics[tp.topic].partitions[tp.partition]
             coming = alike.get(brokers)
             if coming is None or coming.states != partition.replica_states:
-                coming = alike[brokers] = _coming_online(batch, brokers, partition.replica_states)
+                coming = alike[brokers] = _coming_online(batch, brokers, partition)
             if coming.receivers and partition.has_value:
                 batch.send_state(tp, coming.receivers)
             if coming.after is not None:
-                partition = replace(partition, replica_states=coming.after)
+                partition = partition.with_replica_states(coming.after)
             changes = [StateChange(*next(places[at]), at, was, _ONLINE) for at, was in coming.changes]
             tx.events.queue_unwritten(tp, partition, changes)
     batch.send()
@@ -105,20 +105,21 @@ def _topics_by_first_broker(hosts: Hosts) -> Iterable[str]:
 class _ComingOnline(NamedTuple):
     """Common parts of replicas on the same brokers and in the same states when they change to Online."""
 
-    states: dict[BrokerId, ReplicaState]
+    states: dict[BrokerId, ReplicaState] | None
     after: dict[BrokerId, ReplicaState] | None  # None if unchanged
     changes: list[tuple[BrokerId, ReplicaState]]  # the brokers in order, with the states before
     receivers: Receivers | None  # of the partition's state, brokers whose replica is not new
 
 
-def _coming_online(
-    batch: RequestBatch, brokers: tuple[BrokerId, ...], states: dict[BrokerId, ReplicaState]
-) -> _ComingOnline:
+def _coming_online(batch: RequestBatch, brokers: tuple[BrokerId, ...], partition: Partition) -> _ComingOnline:
+    states = partition.all_replica_states
     changes = [(broker, states[broker]) for broker in sorted(brokers)]
     known = [broker for broker, state in changes if state is not _NEW]
     is_online = all(state is _ONLINE for _, state in changes)
     after = None if is_online else {**states, **dict.fromkeys(brokers, _ONLINE)}
-    return _ComingOnline(states, after, changes, batch.receivers(known, is_new=False) if known else None)
+    return _ComingOnline(
+        partition.replica_states, after, changes, batch.receivers(known, is_new=False) if known else None
+    )
 
 
 def _enter(tx: Transaction, batch: RequestBatch, replica: Replica, target: ReplicaState) -> None:

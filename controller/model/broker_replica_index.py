@@ -30,13 +30,15 @@ class BrokerReplicaIndex:
 
     __slots__ = ("_hosted", "_moved", "topics", "unsettled")
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, doubtful: Iterable[tuple[str, Topic]] | None = None) -> None:
+        """Make the index. `doubtful` has the partitions that may not be settled, None for all."""
         self.topics = topics  # the indexed topics
         self._hosted: dict[BrokerId, dict[str, tuple[PartitionId, ...]]] = {}
         self._moved: set[str] = set()  # topics with partitions that were added, removed or reassigned
         self.unsettled: dict[str, set[PartitionId]] = {}  # partitions that are not settled, by topic
         for name, topic in topics:
             self._add(name, topic)
+        for name, topic in topics if doubtful is None else doubtful:
             unsettled = {number for number, partition in topic.partitions.items() if not is_settled(partition)}
             if unsettled:
                 self.unsettled[name] = unsettled

@@ -21,6 +21,7 @@ from controller.model.brokers import Broker
 from controller.model.context import FOLLOWING, Context, Header
 from controller.model.tally import CountingRules, Counts, Happened
 from controller.model.topics import InTopic, Partition, Topic, Topics
+from controller.rules.states import ReplicaState
 
 
 class MutableState:
@@ -36,19 +37,19 @@ class MutableState:
         "_rules",
         "clock_set_by_ms",
         "header",
+        "concludes_all",
         "judged_brokers",
         "record",
-        "judges_all",
         "topics",
         "touched",
         "touched_topics",
     )
 
-    def __init__(self, context: Context, record: Record, *, judges_all: bool = False) -> None:
+    def __init__(self, context: Context, record: Record, *, concludes_all: bool = False) -> None:
         self.header: Header = context.header.copy()
         self.topics = context.topics.mutable_copy()
         self.advance_to(record)
-        self.judges_all = judges_all  # every partition is judged at the end, touched or not
+        self.concludes_all = concludes_all  # every partition is concluded at the end, touched or not
         self.judged_brokers = context.header.brokers  # the brokers as the alerts last judged them
         self._registered: tuple[dict[BrokerId, Broker], tuple[BrokerId, ...]] | None = None
         self._epochs: tuple[dict[BrokerId, Broker], tuple[BrokerEpoch, ...]] | None = None
@@ -226,15 +227,17 @@ class MutableState:
         """Replace a topic, or remove it if `topic` is None."""
         topic_before = self.topics.get(name)
         before, after = topic_before.partitions if topic_before else {}, topic.partitions if topic else {}
-        if self.judges_all:
+        if self.concludes_all:
             self._replica_index = None  # because the index follows touched partitions
-        else:
-            # During a complete read only partitions that are gone are concluded.
-            follows = self.header.phase is FOLLOWING
-            for number in {**before, **after} if follows else [gone for gone in before if gone not in after]:
-                tp = TopicPartition(name, number)
-                if tp not in self.touched:
-                    self.touched[tp] = (topic_before, before.get(number))
+        # During a complete read only partitions that are gone are concluded. At its end, so are those that differ.
+        follows = self.header.phase is FOLLOWING
+        numbers: Iterable[PartitionId] = {**before, **after} if follows else [at for at in before if at not in after]
+        if follows and self.concludes_all:
+            numbers = [number for number in numbers if before.get(number) is not after.get(number)]
+        for number in numbers:
+            tp = TopicPartition(name, number)
+            if tp not in self.touched:
+                self.touched[tp] = (topic_before, before.get(number))
         self.touched_topics.setdefault(name, topic_before)
         self.topics.put(name, topic)
 
@@ -272,6 +275,13 @@ class MutableState:
         if not partition.offline_dirs and self.live.issuperset(partition.replicas):
             return ()
         return tuple([replica for replica in partition.replicas if not self.is_online(replica, partition)])
+
+    def states_by_brokers(self, partition: Partition) -> dict[BrokerId, ReplicaState]:
+        """Return the states of the replicas as their brokers are: Online or Offline."""
+        return {
+            replica: ReplicaState.ONLINE if self.is_online(replica, partition) else ReplicaState.OFFLINE
+            for replica in partition.replicas
+        }
 
     @property
     def registered(self) -> tuple[BrokerId, ...]:

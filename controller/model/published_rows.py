@@ -26,11 +26,6 @@ class RowKinds(msgspec.Struct, frozen=True):
             return self
         return msgspec.structs.replace(self, gauges=True, unchanged=ends and is_loading)
 
-    @property
-    def judges_all(self) -> bool:
-        """Return whether every partition is judged at the end, changed or not, without publishing its row."""
-        return self.unchanged and not self.partitions
-
 
 EVERY_CHANGE: Final = RowKinds()
 

@@ -28,6 +28,7 @@ from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import PartitionState, ReplicaState
 
 _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
+_ONLINE: Final = ReplicaState.ONLINE
 
 
 class OverdueElection(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -43,7 +44,8 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Partition with its state in ZooKeeper, the controller's planned actions, and its states in the state machines."""
 
     replicas: tuple[BrokerId, ...]  # in the controller's memory
-    replica_states: dict[BrokerId, ReplicaState] = {}  # by broker, also of replicas that are being removed
+    # By broker, also of replicas that are being removed. None if each of `replicas` is Online, as of nearly all
+    replica_states: dict[BrokerId, ReplicaState] | None = {}
     state: PartitionState = PartitionState.NON_EXISTENT
     zk_state: LeaderAndIsr | None = None
     queue: tuple[AnyAction, ...] = ()  # planned actions that are not certain yet, the oldest first
@@ -90,16 +92,25 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Return whether replicas are being added or removed."""
         return bool(self.adding or self.removing)
 
+    @property
+    def all_replica_states(self) -> dict[BrokerId, ReplicaState]:
+        """Return the state of each known replica by broker."""
+        return dict.fromkeys(self.replicas, _ONLINE) if self.replica_states is None else self.replica_states
+
     def replica_state(self, broker: BrokerId) -> ReplicaState:
         """Return the state of the replica on this broker."""
-        return self.replica_states.get(broker, _NON_EXISTENT)
+        return self.all_replica_states.get(broker, _NON_EXISTENT)
 
     def with_replica_state(self, broker: BrokerId, state: ReplicaState) -> Partition:
         """Return the partition with one replica in another state, or without a replica that no longer exists."""
-        states = {**self.replica_states, broker: state}
+        states = {**self.all_replica_states, broker: state}
         if state is _NON_EXISTENT:
             del states[broker]
-        return msgspec.structs.replace(self, replica_states=states)
+        return self.with_replica_states(states)
+
+    def with_replica_states(self, states: dict[BrokerId, ReplicaState]) -> Partition:
+        """Return the partition with these states of its replicas."""
+        return msgspec.structs.replace(self, replica_states=but_all_online(self.replicas, states))
 
     @property
     def assignment(self) -> ReplicaAssignment:
@@ -108,9 +119,21 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def with_assignment(self, assignment: ReplicaAssignment) -> Partition:
         """Return the partition with another assignment in the controller's memory."""
+        states = but_all_online(assignment.replicas, self.all_replica_states)
         return msgspec.structs.replace(
-            self, replicas=assignment.replicas, adding=assignment.adding, removing=assignment.removing
+            self,
+            replicas=assignment.replicas,
+            replica_states=states,
+            adding=assignment.adding,
+            removing=assignment.removing,
         )
+
+
+def but_all_online(
+    replicas: tuple[BrokerId, ...], states: dict[BrokerId, ReplicaState]
+) -> dict[BrokerId, ReplicaState] | None:
+    """Return the states as a partition with these replicas stores them."""
+    return None if states == dict.fromkeys(replicas, _ONLINE) else states
 
 
 class Topic(msgspec.Struct, frozen=True, array_like=True):

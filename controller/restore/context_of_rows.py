@@ -36,7 +36,7 @@ from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind, StoredEvent
 from controller.model.leadership import AnyAction, BumpLeaderEpoch, KnownWrite
 from controller.model.migration import Claim, Migration
-from controller.model.topics import MutableTopics, OverdueElection, Partition, Topic, Topics
+from controller.model.topics import MutableTopics, OverdueElection, Partition, Topic, Topics, but_all_online
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.releases import Evidence, profile_of, read_release
@@ -212,7 +212,7 @@ def _partition(row: PartitionRow, header: Header) -> Partition:
     owed, in_zookeeper = details.passed_over, details.assignment_in_zookeeper
     return Partition(
         replicas=row.replicas,
-        replica_states=_replica_states(row),
+        replica_states=but_all_online(row.replicas, _replica_states(row)),
         state=_STATES[row.state],
         zk_state=value,
         queue=tuple(_due(row, value, header)),

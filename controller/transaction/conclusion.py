@@ -5,11 +5,13 @@ Everything that a record touched is concluded here once, so that no row, count o
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import msgspec
 
 from controller.alerts import lifecycle
 from controller.contract.effect_rows import PROVISIONAL
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import Row
 from controller.model.broker_replica_index import BrokerReplicaIndex
@@ -24,7 +26,7 @@ from controller.view.health import judged, reason_for
 from controller.view.invariants import check_queues
 from controller.view.migration import migration_row
 from controller.view.partition_issues import PartitionIssueIndex, index_issues
-from controller.view.rows import partition_row, topic_row
+from controller.view.rows import ordinary_row, partition_row, topic_row
 from controller.view.state_epochs import recounted
 
 replace = msgspec.structs.replace
@@ -47,6 +49,8 @@ class Conclusion:
         "_gauge_index",
         "_header",
         "_issue_index",
+        "_ordinary",
+        "_others",
         "_requests",
         "_resized",
         "_rows",
@@ -131,16 +135,21 @@ class Conclusion:
             return False
         issue_index = self._issue_index
         issue_index.wants_judging = False
-        if self._state.judges_all:
+        ends_read = self._rows.shown.unchanged
+        if ends_read:
             self._judge_all()
-        for tp, before in self._state.touched.items():
-            self._judge_and_count(tp, before)
+        else:
+            for tp, before in self._state.touched.items():
+                self._judge_and_count(tp, before)
         for name, topic in self._state.touched_topics.items():
             self._gauge_index.recount_topic(topic, self._state.topics.get(name))
         if follows:
             self._take_counts()
         for tp, before in self._state.touched.items():  # with complete counts, on which sentences depend
-            self._publish(tp, before)
+            if not (ends_read and self._state.partition(tp)):
+                self._publish(tp, before)
+        if ends_read and self._rows.shown.partitions:
+            self._publish_all()
         if self._rows.shown.partitions and (self._state.touched_topics or self._resized):
             self._publish_topics()
         self._state.follow_by_index(self._state.topics)
@@ -158,20 +167,46 @@ class Conclusion:
         self._resized = set()
 
     def _judge_all(self) -> None:
-        """Judge every partition at the end of a complete read."""
+        """Judge the partitions that the end of a complete read touched. The others are ordinary."""
         header, rules = self._header, self._state.rules
+        touched: defaultdict[str, set[PartitionId]] = defaultdict(set)
+        for tp in self._state.touched:
+            touched[tp.topic].add(tp.partition)
+        self._ordinary, self._others = {}, []
         for name, topic in self._state.topics:
-            for number, partition in topic.partitions.items():
+            others: dict[PartitionId, Partition] = {}
+            for number in sorted(touched[name].intersection(topic.partitions)) if name in touched else ():
+                partition = topic.partitions[number]
                 predicted = partition.value(header.controller_epoch)
-                now = judged(partition, topic, header, rules, predicted, header.time_ms)
+                others[number] = now = judged(partition, topic, header, rules, predicted, header.time_ms)
                 if now is not partition:
                     self._state.topics.own(name).partitions[number] = now
+            partitions = topic.partitions
+            self._ordinary[name] = [at for number, at in partitions.items() if number not in others]
+            self._others.append((name, replace(topic, partitions=others)))
+
+    def _publish_all(self) -> None:
+        """Publish the row of every partition at the end of a complete read."""
+        effects, first, begins = self._rows.effects, self._rows.first, self._rows.stamp()[:3]
+        ends = self._rows.stamp()[4:]
+        for name, topic in self._others:
+            others = topic.partitions
+            for number, partition in self._state.topics[name].partitions.items():
+                if number in others:
+                    self._publish(TopicPartition(name, number), (topic, partition))
+                else:
+                    stamp = (*begins, len(effects) - first, *ends)
+                    effects.append(ordinary_row(name, number, partition, stamp))
 
     def _take_counts(self) -> None:
-        header = self._header
-        if self._rows.shown.unchanged or self._state.rules != self._counted_by:
-            header.tally.gauges = count_gauges(self._state.topics, self._state.rules)
-            header.tally.issues, header.tally.offline_by_topic = index_issues(self._state.topics, header)
+        header, topics, rules = self._header, self._state.topics, self._state.rules
+        if self._rows.shown.unchanged:
+            header.tally.gauges = count_gauges(self._others, rules, self._ordinary)
+            header.tally.issues, header.tally.offline_by_topic = index_issues(self._others, header)
+            self._start_counting()
+        elif rules != self._counted_by:
+            header.tally.gauges = count_gauges(topics, rules)
+            header.tally.issues, header.tally.offline_by_topic = index_issues(topics, header)
             self._start_counting()
         else:
             header.tally.gauges, header.tally.issues = self._gauge_index.counts, self._issue_index.groups
@@ -183,7 +218,7 @@ class Conclusion:
         if (
             self._rows.shown.unchanged
         ):  # a reader of the context alone may never need the index, which is then made on demand
-            return BrokerReplicaIndex(topics) if self._rows.shown.partitions else None
+            return BrokerReplicaIndex(topics, self._others) if self._rows.shown.partitions else None
         return self._state.follow_by_index(topics)
 
     def _judge_and_count(self, tp: TopicPartition, was: InTopic) -> None:
@@ -195,10 +230,10 @@ class Conclusion:
             shown = judged(partition, now, header, self._state.rules, predicted, header.time_ms)
             if shown is not partition:
                 self._state.topics.own(tp.topic).partitions[tp.partition] = partition = shown
-        if header.migration.seen and not self._rows.shown.unchanged:
+        if header.migration.seen:
             epochs = header.migration.partitions_by_epoch
             header.migration.partitions_by_epoch = recounted(epochs, before, partition)
-        if header.phase is FOLLOWING and not self._rows.shown.unchanged:
+        if header.phase is FOLLOWING:
             differs = partition != before
             if differs or not (then and now and _count_alike(then, now)):
                 self._gauge_index.recount(was, (now, partition))

@@ -35,7 +35,7 @@ class Transaction:
     __slots__ = ("certainty", "events", "header", "requests", "rows", "state")
 
     def __init__(self, context: Context, record: Record, shown: RowKinds = EVERY_CHANGE) -> None:
-        state, rows = MutableState(context, record, judges_all=shown.judges_all), PublishedRows(record, shown)
+        state, rows = MutableState(context, record, concludes_all=shown.unchanged), PublishedRows(record, shown)
         self._compose(state, rows, PendingEvents(state, rows))
 
     def _compose(self, state: MutableState, rows: PublishedRows, events: PendingEvents) -> None:

@@ -7,15 +7,15 @@ many partitions have the same replicas, because the counts are indexed by the pa
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Final
 
 from controller.contract.ids import BrokerId
 from controller.contract.problem import UNUSABLE
 from controller.model.tally import ByBroker, CountingRules, GaugeCounts
-from controller.model.topics import InTopic, Partition, Topic, Topics
-from controller.rules.states import ReplicaState
+from controller.model.topics import InTopic, Partition, Topic
+from controller.rules.states import PartitionState, ReplicaState
 from controller.view.health import is_under_replicated, needed_in_sync
 
 # A broker that received StopReplica with delete does not count the replica any more.
@@ -144,7 +144,7 @@ def _add_topic(counts: GaugeCounts, topic: Topic, by: int) -> None:
 
 def _add_replicas(counts: GaugeCounts, topic: Topic, partition: Partition, by: int) -> None:
     counts.partitions_in[partition.state] += by
-    states = partition.replica_states.values()
+    states = partition.all_replica_states.values()
     for replica in _on_disk(partition):
         _bump(counts.replicas_on, replica, by)
     for state in states:
@@ -172,16 +172,23 @@ def _unproven(partition: Partition, rules: CountingRules) -> Iterable[BrokerId]:
 
 def _on_disk(partition: Partition) -> Iterable[BrokerId]:
     states = partition.replica_states
+    if states is None:
+        return partition.replicas
     return [replica for replica in partition.replicas if states.get(replica) not in _DELETED_ON_DISK]
 
 
-def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
-    """Count everything in a walk over all partitions. `Counter` counts an iterable in C."""
+def count_gauges(
+    topics: Iterable[tuple[str, Topic]], rules: CountingRules, ordinary: Mapping[str, Collection[Partition]] = {}
+) -> GaugeCounts:
+    """Count everything in a walk over all partitions. `Counter` counts an iterable in C.
+
+    `ordinary` has further partitions of these topics, which are ordinary (`health.is_ordinary`).
+    """
     counts = GaugeCounts()
     replicas_on: Counter[BrokerId] = Counter()
     unproven_on: Counter[BrokerId] = Counter()
     shares: list[Counter[BrokerId | None]] = [Counter() for _ in _NO_STATE]
-    for _, topic in topics:
+    for name, topic in topics:
         if topic.exists:
             _add_topic(counts, topic, 1)
         partitions = topic.partitions.values()
@@ -191,6 +198,13 @@ def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
         columns = zip(*[leadership(topic, partition, rules) for partition in partitions], strict=True)
         for share, column in zip(shares, columns, strict=False):  # a topic may have no partitions
             share.update(column)
+        if well := ordinary.get(name):
+            counts.partitions += len(well)
+            counts.partitions_in[PartitionState.ONLINE] += len(well)
+            counts.replicas_in[ReplicaState.ONLINE] += sum([len(partition.replicas) for partition in well])
+            replicas_on.update(chain.from_iterable([partition.replicas for partition in well]))
+            for share, brokers in zip(shares, _ordinary_leadership(topic, well, rules), strict=True):
+                share.update(brokers)
         unproven_on.update(chain.from_iterable([_unproven(partition, rules) for partition in partitions]))
     counts.replicas_on, counts.unproven_on = dict(replicas_on), dict(unproven_on)
     for by_broker, share in zip(counts.by_leadership, shares, strict=True):
@@ -198,12 +212,25 @@ def count_gauges(topics: Topics, rules: CountingRules) -> GaugeCounts:
     return counts
 
 
+def _ordinary_leadership(
+    topic: Topic, partitions: Collection[Partition], rules: CountingRules
+) -> tuple[Sequence[BrokerId], ...]:
+    """Return the columns of `leadership` for ordinary partitions, without what is None."""
+    values = [partition.zk_state for partition in partitions if partition.zk_state is not None]
+    leaders, preferred = [value.leader for value in values], [partition.replicas[0] for partition in partitions]
+    imbalanced = [first for first, leader in zip(preferred, leaders, strict=True) if first != leader]
+    sole = [value.leader for value in values if len(value.isr) == 1]
+    least = topic.min_insync_replicas
+    at_min = [at.leader for at in values if needed_in_sync(least, at.leader, len(at.isr), rules) == len(at.isr)]
+    return leaders, preferred, imbalanced, sole, leaders, (), at_min, ()
+
+
 def _count_replicas(counts: GaugeCounts, topic: Topic) -> Iterator[Iterable[BrokerId]]:
     """Count a topic's partitions and replicas by state. Yield each partition's replicas on disk."""
     partitions = topic.partitions.values()
     for partition_state, count in Counter([partition.state for partition in partitions]).items():
         counts.partitions_in[partition_state] += count
-    in_state = Counter(chain.from_iterable([partition.replica_states.values() for partition in partitions]))
+    in_state = Counter(chain.from_iterable([partition.all_replica_states.values() for partition in partitions]))
     for state, count in in_state.items():
         counts.replicas_in[state] += count
     if topic.queued_for_deletion:

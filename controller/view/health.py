@@ -15,6 +15,7 @@ from controller.model.context import Header
 from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
+from controller.rules.states import PartitionState
 from wording.facts import Departure, Fact, down, without_trace
 from wording.sentences import counted, joined, listed, one_of, verb
 
@@ -87,6 +88,20 @@ def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> 
 _UNDER_REPLICATED: Final = Problem.UNDER_REPLICATED
 _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
 _WHEREABOUTS: Final = 2  # in a sentence
+
+
+def is_ordinary(partition: Partition, topic: Topic, live: frozenset[BrokerId], rules: CountingRules) -> bool:
+    """Return whether nothing can be said of the partition but its leader, its ISR and its replicas, which all are live.
+
+    Nearly all partitions are ordinary, and at the end of a complete read this saves three quarters of their time.
+    """
+    value, replicas = partition.zk_state, partition.replicas
+    if value is None or topic.queued_for_deletion or value.recovering or value.leader not in replicas:
+        return False
+    if not live.issuperset(replicas) or (value.isr != replicas and sorted(value.isr) != sorted(replicas)):
+        return False
+    enough = needed_in_sync(topic.min_insync_replicas, value.leader, len(replicas), rules) <= len(replicas)
+    return enough and partition == Partition(replicas, None, PartitionState.ONLINE, value)
 
 
 def judged(  # noqa: PLR0913 (all that decides it)

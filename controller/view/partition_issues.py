@@ -21,7 +21,7 @@ from controller.contract.problem import Problem
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.tally import CountingRules, IssueGroup
-from controller.model.topics import InTopic, Partition, Topic, Topics
+from controller.model.topics import InTopic, Partition, Topic
 from controller.rules.states import ReplicaState
 from controller.rules.topic_ranks import place_in_sentence
 from controller.view.gauges import REASSIGNING
@@ -122,7 +122,9 @@ def _brokers(listed: str) -> tuple[BrokerId, ...]:
 def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple[str, ...]:
     """Return the keys of the groups to which the partition belongs. Most partitions belong to no group."""
     if topic.queued_for_deletion:
-        left = [at for at, state in partition.replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL]
+        left = [
+            at for at, state in partition.all_replica_states.items() if state is not ReplicaState.DELETION_SUCCESSFUL
+        ]
         return (PartitionIssue.UNDELETED.of(left),) if left else ()
     if partition.zk_state is None:
         return _without_state(partition)
@@ -292,7 +294,7 @@ class PartitionIssueIndex:
         self.groups[key] = IssueGroup(group.count - 1, group.since_ms, examples, group.internal - internal, ranks)
 
 
-def index_issues(topics: Topics, header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:
+def index_issues(topics: Iterable[tuple[str, Topic]], header: Header) -> tuple[dict[str, IssueGroup], dict[str, int]]:
     """Return all groups and the offline partitions by topic, from a walk over all partitions.
 
     An existing group keeps its beginning.

@@ -13,6 +13,7 @@ from controller.contract.ids import (
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
+    PartitionId,
     TopicPartition,
 )
 from controller.contract.leader_and_isr import LeaderAndIsr
@@ -34,12 +35,13 @@ from controller.model.leadership import LEADER_DURING_DELETE, StateChange, State
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.releases import Profile, release_word
-from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, ReplicaState
+from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
 from controller.view.health import back_in_sync_for_acks_all, takes_acks_all
 
 # Value of a partition without a state.
 _NO_VALUE: Final = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 _ONLINE: Final = ReplicaState.ONLINE
+_ONLINE_WORD: Final = PARTITION_WORDS[PartitionState.ONLINE]
 _PROBLEM_WORDS: Final[Mapping[Problem | None, str | None]] = {None: None, **{each: each.value for each in Problem}}
 _NO_DETAILS: Final = PartitionDetails()
 _NEVER_SEEN: Final = Broker(BrokerEpoch(-1), 0, 0)
@@ -166,10 +168,30 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
     )
 
 
+def ordinary_row(name: str, number: PartitionId, partition: Partition, stamp: Stamp) -> PartitionRow:
+    """Return the row of an ordinary partition (`health.is_ordinary`)."""
+    value = partition.zk_state or _NO_VALUE
+    return PartitionRow(
+        *stamp,
+        name,
+        number,
+        _ONLINE_WORD,
+        value.leader,
+        value.leader_epoch,
+        value.isr,
+        partition.replicas,
+        (),
+        (),
+        value.controller_epoch,
+        value.partition_epoch,
+        writable_acks_all=True,
+    )
+
+
 def _details(partition: Partition) -> PartitionDetails | None:
     value, queue = partition.zk_state, partition.queue
     recovering = value is not None and value.recovering
-    states = _states_but_online(partition.replicas, partition.replica_states)
+    states = _states_but_online(partition)
     owed = partition.passed_over
     more = partition.offline_dirs or partition.zk_assignment or partition.pending_assignments
     if not (states or queue or recovering or owed or more):
@@ -186,15 +208,13 @@ def _details(partition: Partition) -> PartitionDetails | None:
     return None if details == _NO_DETAILS else details
 
 
-def _states_but_online(
-    replicas: tuple[BrokerId, ...], states: dict[BrokerId, ReplicaState]
-) -> dict[str, tuple[BrokerId, ...]]:
+def _states_but_online(partition: Partition) -> dict[str, tuple[BrokerId, ...]]:
     """Return the brokers by the state of their replica, except for OnlineReplica. Most partitions have no entry."""
     by_state: dict[str, tuple[BrokerId, ...]] = {}
-    if states == dict.fromkeys(replicas, _ONLINE):
-        return by_state
-    for broker in dict.fromkeys((*replicas, *states)):
-        state = states.get(broker, ReplicaState.NON_EXISTENT)
+    for broker in (
+        () if partition.replica_states is None else dict.fromkeys((*partition.replicas, *partition.replica_states))
+    ):
+        state = partition.replica_state(broker)
         if state is not _ONLINE:
             by_state[state.word] = (*by_state.get(state.word, ()), broker)
     return by_state

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from controller.contract.ids import UNKNOWN_ZXID
+from controller.contract.ids import UNKNOWN_ZXID, TopicPartition
 from controller.events import (
     controller_failover,
     deletion_requests,
@@ -32,6 +32,7 @@ from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Partition, Topic
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
+from controller.view.health import is_ordinary
 from controller.watch import ensemble
 
 _OFFLINE: Final = ReplicaState.OFFLINE
@@ -81,7 +82,7 @@ def end(tx: Transaction) -> None:
     queued = frozenset(header.read.deletions if header.settings.delete_topic_enable else ())
     for name, topic in tx.state.topics:
         if topic.exists:
-            tx.state.put_topic(name, _set_up(tx, topic, queued=name in queued))
+            tx.state.put_topic(name, _set_up(tx, name, topic, queued=name in queued))
     partition_reassignment.adopt(tx)
     deletion_requests.note_read(tx.state, header.read.deletions)
     header.read.deletions = ()
@@ -107,11 +108,13 @@ def deletion_listed(tx: Transaction, name: str) -> None:
     topic_deletion.deletion_asked(tx, name)
 
 
-def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
-    partitions = {
-        number: with_initial_states(tx, _without_former_failures(tx, partition), _OFFLINE)
-        for number, partition in topic.partitions.items()
-    }
+def _set_up(tx: Transaction, name: str, topic: Topic, *, queued: bool) -> Topic:
+    live, rules, partitions = tx.state.live, tx.state.rules, {}
+    for number, partition in topic.partitions.items():
+        if queued or not is_ordinary(partition, topic, live, rules):
+            tx.state.touch(TopicPartition(name, number))
+            partition = with_initial_states(tx, _without_former_failures(tx, partition), _OFFLINE)  # noqa: PLW2901
+        partitions[number] = partition
     if not queued:
         return replace(
             topic,
@@ -125,11 +128,11 @@ def _set_up(tx: Transaction, topic: Topic, *, queued: bool) -> Topic:
         number: replace(
             partition,
             state=PartitionState.NON_EXISTENT,
-            replica_states={broker: _deletion_state(state) for broker, state in partition.replica_states.items()},
+            replica_states={broker: _deletion_state(state) for broker, state in partition.all_replica_states.items()},
         )
         for number, partition in partitions.items()
     }
-    waits = any(state is _OFFLINE for part in partitions.values() for state in part.replica_states.values())
+    waits = any(state is _OFFLINE for part in partitions.values() for state in part.all_replica_states.values())
     return replace(topic, partitions=deleting, queued_for_deletion=True, deletion_started=True, ineligible=waits)
 
 

@@ -15,6 +15,7 @@ from controller.model.context import LOADING, Context
 from controller.model.leadership import state_in
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
+from controller.rules.states import PartitionState
 from controller.rules.timing import CLOCK_STEP_MS
 from controller.transaction.conclusion import Conclusion
 from controller.transaction.transaction import Transaction
@@ -62,13 +63,13 @@ def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> 
 
 def _store(state: MutableState, records: Sequence[Record]) -> bool:
     """Store the states. Return whether each is of a known partition, and could be read."""
+    live = state.live
     found: dict[str, dict[PartitionId, Partition]] = {}
     for record in records:
         where = locate(record.path)
         name, number = where.name, where.partition
         if name not in found:
-            topic = state.topics.get(name)
-            found[name] = {} if topic is None else topic.partitions
+            found[name] = state.topics.own(name).partitions if state.topics.get(name) else {}
         partition = found[name].get(number)
         if where.place is not _PARTITION_STATE or partition is None:
             return False
@@ -76,6 +77,9 @@ def _store(state: MutableState, records: Sequence[Record]) -> bool:
             written = state_in(decode(record.content, StateZnode), record.version)
         except ZnodeError:
             return False
-        found[name] = partitions = state.topics.own(name).partitions
-        partitions[number] = replace(partition, zk_state=written)
+        if written.leader in live and live.issuperset(partition.replicas):  # as the end of the read sets it up
+            partition = replace(partition, replica_states=None, state=PartitionState.ONLINE, zk_state=written)
+        else:
+            partition = replace(partition, zk_state=written)
+        found[name][number] = partition
     return True

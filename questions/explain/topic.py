@@ -155,7 +155,7 @@ def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
     yield Statement("deletion", waits, Certainty.EXPECTED)
     if away:
         yield Statement("", absence(away, picture.header))
-    states = [state for partition in topic.partitions.values() for state in partition.replica_states.values()]
+    states = [state for partition in topic.partitions.values() for state in partition.all_replica_states.values()]
     deleted = states.count(ReplicaState.DELETION_SUCCESSFUL)
     yield Statement("", f"{deleted} of {counted(len(states), 'replica')} deleted on their brokers", Certainty.INFERRED)
     left = sum(partition.zk_state is not None for partition in topic.partitions.values())

@@ -184,7 +184,7 @@ def _kind(context: Context, topic: Topic, partition: Partition) -> Hashable:
         return None
     return (
         partition.replicas,
-        tuple(partition.replica_states.items()),
+        tuple(partition.all_replica_states.items()),
         partition.state,
         partition.problem,
         partition.in_sync_lacking,

@@ -123,7 +123,7 @@ def state_of(replayed: Replay) -> dict:
         (name, number): (
             partition.state.word,
             partition.replicas,
-            partition.replica_states,
+            partition.all_replica_states,
             (value.leader, value.leader_epoch, value.isr) if (value := partition.zk_state) else None,
         )
         for name, topic in replayed.context.topics

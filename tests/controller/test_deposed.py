@@ -35,7 +35,7 @@ def of(epoch: int, history: ZnodeHistory, effects: tuple) -> list[str]:
 
 def test_it_goes_on_with_a_death_but_leaves_alone_what_the_next_one_has_written():
     history = a_controller_that_sleeps()
-    states = history.context.topics["t"].partitions[1].replica_states
+    states = history.context.topics["t"].partitions[1].all_replica_states
     effects = history.state("t", 2, -1, 1, [2], OLD) + history.state("t", 1, 1, 1, [1, 3], OLD)
     assert of(OLD, history, effects) == [
         "t-0 OnlinePartition -> OfflinePartition",  # it knows of no other leader
@@ -48,7 +48,7 @@ def test_it_goes_on_with_a_death_but_leaves_alone_what_the_next_one_has_written(
         "StopReplica to 2: t-1",
         "StopReplica to 2: t-2",
     ]
-    assert history.context.topics["t"].partitions[1].replica_states == states
+    assert history.context.topics["t"].partitions[1].all_replica_states == states
     assert history.gauges().pending_writes == 0
 
 

@@ -60,7 +60,7 @@ def test_a_deletion_is_begun_behind_a_reassignment_that_the_api_asked_for_before
     history.the_controller_writes_its_due()
     assert_all_as_expected(history)
     assert kinds(history, "u") == ["ApiPartitionReassignment", "TopicDeletion"]
-    states = history.context.topics.get("u").partitions[0].replica_states
+    states = history.context.topics.get("u").partitions[0].all_replica_states
     assert {broker: state.word for broker, state in states.items()} == dict.fromkeys(
         (2, 3, 4), "ReplicaDeletionStarted"
     )

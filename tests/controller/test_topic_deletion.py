@@ -15,7 +15,7 @@ TOPIC = {"t": {0: ([1, 2], 1, 0, [1, 2])}}
 
 def deletion_states(history: ZnodeHistory, topic: str = "t") -> dict[int, str]:
     known = history.context.topics.get(topic)
-    return {broker: state.word for broker, state in sorted(known.partitions[0].replica_states.items())}
+    return {broker: state.word for broker, state in sorted(known.partitions[0].all_replica_states.items())}
 
 
 def finish(history: ZnodeHistory, *partitions: int) -> None:
