@@ -6,9 +6,9 @@ import os
 import subprocess
 from pathlib import Path
 
+from cli.embedded.java import Server
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
-from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper
 from tests.programs import program
 

@@ -22,10 +22,9 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from cli.embedded.java import java_command, write_configuration
+from cli.embedded.java import Server, java_command, write_configuration
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess, EmbeddedError, free_port
-from cli.embedded.server import Server
 from streaming.java.artifacts import KAFKA_BROKER, jars
 
 METADATA_VERSION = "3.9"  # for the registration of brokers of 3.9. A broker with another IBP is refused

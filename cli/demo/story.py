@@ -14,8 +14,7 @@ from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
 from cli.demo.narrator import Narrator
-from cli.demo.published import PublishedCluster
-from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, Stage
+from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, PublishedCluster, Stage
 from wording.sentences import counted
 
 _Assignments = Mapping[str, tuple[tuple[int, ...], ...]]

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from cli.embedded.java import Server
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import EmbeddedError
-from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
 from cli.printing import standard_error
 from streaming.errors import StreamError

@@ -12,9 +12,8 @@ from types import MappingProxyType
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
+from cli.embedded.java import LOGGING_JARS, Server, StartedByWith, java_command, pyspark_jars, write_configuration
 from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
-from cli.embedded.server import Server, StartedByWith
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.artifacts import KAFKA_BROKER, jars
 

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cli.embedded.java import LOGGING_JARS, java_command, pyspark_jars, write_configuration
+from cli.embedded.java import LOGGING_JARS, Server, java_command, pyspark_jars, write_configuration
 from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
-from cli.embedded.server import Server
 
 _START_SECONDS = 60
 # With `server.N` among its properties the server is part of an ensemble, otherwise it stands alone.

@@ -112,7 +112,7 @@ class Chosen:
         if len(given) > 1:
             raise ConfigError(f"{' and '.join(given)} exclude each other")
         if self.directories:
-            from cli.sources.files import FilesSource  # each source brings libraries that other sources do not need
+            from cli.sources.records import FilesSource  # each source brings libraries that other sources do not need
 
             name, brokers = self.cluster or UNNAMED, self._brokers(self.cluster)
             return FilesSource(self.directories, self.chroot, self.until, name, brokers)

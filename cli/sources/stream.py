@@ -105,7 +105,7 @@ class StreamSource(Source):
         address = self.where.address
         if isinstance(address, JournalAddress) and (address.directory / "metadata").exists():
             return {}
-        from cli.sources.changes import beginnings  # it loads the whole core, which outputs do not need
+        from cli.sources.records import beginnings  # it loads the whole core, which outputs do not need
 
         return beginnings(self.where, self.until or Until(), stop)
 
@@ -113,7 +113,7 @@ class StreamSource(Source):
         self, begun: Mapping[str, int | None], scope: Scope, stop: threading.Event
     ) -> Callable[[str], Picture]:
         """Read these clusters. Return a function that gives the picture of one of them, or raises NotFoundError."""
-        from cli.sources.changes import FirstChange, pictures_of_changes
+        from cli.sources.records import FirstChange, pictures_of_changes
 
         firsts = {
             name: FirstChange(0 if scope.past else begin, self.configured.get(name, self.brokers))

@@ -25,8 +25,8 @@ from dashboards.errors import ServeError
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.config import ServeConfig
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT
+from dashboards.page.newest_pages import PageConfig
 from dashboards.page.routes import LivePage
 from dashboards.probe.metrics import broker_view_collector, quorum_collector
 from dashboards.probe.prober import Prober

@@ -1,4 +1,4 @@
-"""Newest rendering of each page, which its viewers share."""
+"""Settings of the pages, and the newest rendering of each page, which its viewers share."""
 
 from __future__ import annotations
 
@@ -6,8 +6,22 @@ import gzip
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
+
+from dashboards.alerting.config import STALE_AFTER_SECONDS
+from questions.overview.incident_cards import Presentation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageConfig(Presentation):
+    """Settings of the page, which include the settings of overviews."""
+
+    source: str = ""  # the outputs in words, for the foot of each page
+    stale_after_ms: int = int(STALE_AFTER_SECONDS * 1000)  # age of a heartbeat at which its cluster is unknown
+    links: tuple[str, ...] = ()  # other pages that are switched on
+
 
 # The pages of 200,000 partitions that are all offline take 8 s each.
 _SLOW_SECONDS: Final = 2.0

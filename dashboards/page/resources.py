@@ -10,9 +10,8 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from dashboards.page.config import PageConfig
 from dashboards.page.interface import PagePath, parameters
-from dashboards.page.newest_pages import PageState
+from dashboards.page.newest_pages import PageConfig, PageState
 from questions.explain.explanation import Explanation
 from questions.explain.subject import NUMBER
 from questions.history import History, recent_lanes

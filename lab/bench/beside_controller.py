@@ -21,10 +21,9 @@ from statistics import median
 from kazoo.client import KazooClient
 from rich.console import Console
 
-from cli.embedded.java import java_command
+from cli.embedded.java import Server, java_command
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess
-from cli.embedded.server import Server
 from cli.embedded.zookeeper import ZooKeeper
 from lab.bench.core import BROKERS, Replicas, replica_lists
 from lab.bench.figures import Figure, listed, machine

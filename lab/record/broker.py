@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from cli.embedded.java import java_command, write_configuration
+from cli.embedded.java import OneProcess, java_command, write_configuration
 from cli.embedded.process import ChildProcess, free_port
-from cli.embedded.server import OneProcess
 from lab.record.places import Place
 from tests.older_releases import JMX_EXPORTER, class_path_of, older_jars
 

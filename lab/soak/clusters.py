@@ -13,8 +13,8 @@ from typing import Any
 
 from kazoo.client import KazooClient
 
+from cli.embedded.java import StartedByWith
 from cli.embedded.kafka import KafkaBroker
-from cli.embedded.server import StartedByWith
 from cli.embedded.zookeeper import ZooKeeper
 from lab.record.broker import RecordedBroker
 from lab.record.filling import fill, topics_on

@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 from cli.main import main
 from cli.printing.probe import probe_line
 from cli.printing.standard_output import plain_lines
-from cli.sources.files import FilesSource
+from cli.sources.records import FilesSource
 from controller.contract.alert_row import Severity
 from controller.contract.ids import TopicPartition
 from questions.check import Finding, Health, check

@@ -19,7 +19,7 @@ from starlette.staticfiles import StaticFiles
 from dashboards.colours import VARIABLES
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.page import templates
-from dashboards.page.config import PageConfig
+from dashboards.page.newest_pages import PageConfig
 from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
 from questions.known_clusters import KnownClusters

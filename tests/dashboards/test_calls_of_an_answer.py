@@ -15,9 +15,8 @@ from starlette.requests import Request
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from dashboards.page.config import PageConfig
 from dashboards.page.interface import PARTITION
-from dashboards.page.newest_pages import PageState
+from dashboards.page.newest_pages import PageConfig, PageState
 from dashboards.page.routes import LivePage
 from deploy.dist import PACKAGES
 from outputs.reading import ReadingCounts

@@ -17,8 +17,8 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
-from dashboards.page.config import PageConfig
 from dashboards.page.interface import API, DOCUMENT, PATHS, PagePath, document
+from dashboards.page.newest_pages import PageConfig
 from dashboards.page.routes import LivePage
 from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from outputs.transitions import Transitions

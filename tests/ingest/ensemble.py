@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from cli.embedded.java import StartedByWith
 from cli.embedded.process import free_port
-from cli.embedded.server import StartedByWith
 from cli.embedded.zookeeper import ZooKeeper
 
 _SERVERS = (1, 2, 3)

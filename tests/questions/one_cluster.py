@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from starlette.applications import Starlette
 
 from cli.followed_outputs import Where
-from cli.sources.files import FilesSource
+from cli.sources.records import FilesSource
 from cli.sources.stream import StreamSource
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.contract.outputs import encode_row
@@ -26,8 +26,8 @@ from controller.restore.stored_context import new_context
 from controller.rules.placement import PlacementError
 from controller.step import steps
 from controller.view.metadata import Metadata, Znode, cluster_metadata
-from dashboards.page.config import PageConfig
 from dashboards.page.interface import API
+from dashboards.page.newest_pages import PageConfig
 from dashboards.page.routes import LivePage
 from ingest.complete_read import CompleteRead
 from ingest.files.data_directory import Until

@@ -36,7 +36,7 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
-from dashboards.page.config import PageConfig
+from dashboards.page.newest_pages import PageConfig
 from dashboards.page.routes import LivePage
 from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions

@@ -18,8 +18,8 @@ from kafka.admin import KafkaAdminClient, NewPartitions, NewTopic
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from cli.embedded.java import StartedByWith
 from cli.embedded.kafka import KafkaBroker
-from cli.embedded.server import StartedByWith
 from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
 from streaming.java.installation import find_java

@@ -138,7 +138,7 @@ def _status(config_file: Path | None) -> str:
 
 def _write_recording(directory: Path, settings: Settings, stop: threading.Event) -> None:
     """Write the newest records as a journal. Raise ServeError."""
-    from cli.sources.changes import newest_records  # not for --help
+    from cli.sources.records import newest_records  # not for --help
 
     stream = settings.sections["stream"].get("from")
     if stream is None or not isinstance(stream.value, (JournalAddress, KafkaAddress)):

@@ -1,12 +1,80 @@
-"""`kontrast migration`: the way of a cluster from ZooKeeper to KRaft."""
+"""`kontrast migration`: the way of a cluster from ZooKeeper to KRaft. A file for each command, which share a login."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import click
 
 from cli.lazy_group import LazyGroup, Section
+from cli.printing import standard_error
+from cli.settings.config import ConfigError, Settings, build, read_flags
+from cli.settings.keys import keys_of
+from cli.settings.options import settings_options
+from controller.contract.ids import BrokerId
+from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
+from migration.preflight.tree import Tree
+from transport.kafka_login import NodeLogin, split_address
+
+TIMEOUT_SECONDS: Final = 10.0
+_SECTION: Final = "serve.probe"
+_NOT_OF_A_LOGIN = keys_of(ProbeConfig).keys() - keys_of(KafkaLoginConfig).keys() | {"kafka_quorum"}
+
+
+def _read_addresses(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[str, ...]:
+    addresses = tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
+    if text is not None and not addresses:
+        raise click.BadParameter("it names no node. Write HOST:PORT[,HOST:PORT...].")
+    for address in addresses:
+        try:
+            split_address(address)
+        except ValueError as error:
+            raise click.BadParameter(f"{error}.") from error
+    return addresses
+
+
+def bootstrap_option(help_text: str, *, required: bool) -> Callable[[Any], Any]:
+    """Return a decorator that gives a command `--bootstrap` and the options of the login."""
+    option = click.option(
+        "--bootstrap", callback=_read_addresses, required=required, metavar="HOST:PORT[,HOST:PORT...]", help=help_text
+    )
+
+    def decorate(command: Any) -> Any:  # noqa: ANN401 (click's own)
+        return option(settings_options(_SECTION, leave_out=_NOT_OF_A_LOGIN)(command))
+
+    return decorate
+
+
+def read_login(settings: Settings, cluster: str | None, flags: Mapping[str, object]) -> KafkaLoginConfig:
+    """Return the login to the nodes of the named cluster, or of the only configured one. Raise ConfigError."""
+    name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else "")
+    layers = settings.sections[_SECTION], settings.clusters.get(name, {}), read_flags(_SECTION, flags)
+    config = build(KafkaLoginConfig, _SECTION, *layers, subject=f"cluster {name}" if name else "")
+    node_login(config)
+    return config
+
+
+def node_login(config: KafkaLoginConfig) -> NodeLogin:
+    """Return the login with its password. Raise ConfigError."""
+    try:
+        return config.node_login()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"the password of {config.kafka_username} cannot be read: {error}") from error
+
+
+def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[BrokerId, str]:
+    """Return each registered broker's address. Warn of a broker without a fitting listener, and leave it out."""
+    from dashboards.probe.broker import ProbeError, choose_endpoint  # not for --help
+
+    addresses = {}
+    for broker, znode in tree.brokers.items():
+        try:
+            addresses[broker] = str(choose_endpoint(znode.addresses(), config))
+        except ProbeError as error:
+            standard_error.warn(f"broker {broker} is not asked: {error}")
+    return addresses
+
 
 _SECTIONS: Final = {
     "Commands": Section(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from cli.commands.ask.migration.node_options import (
+from cli.commands.ask.migration import (
     TIMEOUT_SECONDS,
     bootstrap_option,
     node_login,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from cli.commands.ask.migration.node_options import (
+from cli.commands.ask.migration import (
     TIMEOUT_SECONDS,
     bootstrap_option,
     node_login,
