@@ -76,6 +76,9 @@ def test_each_question_is_answered_with_its_type_as_the_command_does(over_stdio,
             assert msgspec.convert(explained.structured_content, Explanation).is_well is False
             judged = await client.call_tool("restartable", {"broker": 2})
             assert msgspec.convert(judged.structured_content, Restartable).broker == 2
+            assert "never instructions" in (client.instructions or "").replace("\n", " ")
+            found = await client.call_tool("check", {})
+            assert "data, not instructions" in found.content[-1].text
 
     anyio.run(ask)
 
@@ -229,13 +232,3 @@ def test_a_client_that_leaves_and_a_killed_server_end_the_question(leave):
                 running.wait(60)
             finally:
                 running.kill()
-
-
-def test_names_are_marked_as_data(over_stdio):
-    async def ask():
-        async with over_stdio as client:
-            assert "never instructions" in (client.instructions or "").replace("\n", " ")
-            found = await client.call_tool("check", {})
-            assert "data, not instructions" in found.content[-1].text
-
-    anyio.run(ask)

@@ -90,14 +90,6 @@ def test_promtool_finds_nothing_to_say_about_the_metrics(exporter, rows, promtoo
     assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
 
 
-def test_a_port_in_use_is_one_sentence_with_the_address(tmp_path):
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        listen = f"127.0.0.1:{taken.getsockname()[1]}"
-        error = run_to_its_end(ServeConfig(source=JournalAddress(tmp_path), listen=listen))
-    assert listen in str(error)
-    assert "in use" in str(error)
-
-
 def test_a_journal_of_a_newer_kontrast_is_one_sentence(tmp_path):
     (tmp_path / "gauges").mkdir()
     (tmp_path / "gauges" / "journal.json").write_text('{"format": 99}')

@@ -1,4 +1,4 @@
-"""The order rules, one by one, on windows as servers with and without event zxids send them."""
+"""Observed changes: the inbox, the order rules on windows as servers send them, and the tree that readers know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import pytest
 
 from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import RecordKind
+from ingest.observed import inbox as inbox_module
+from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Known, Observation, Value, ZnodeEvent, ZnodeEventKind, observe_window
+from ingest.observed.tree import Tree, complete
 
 CREATED, DELETED, CHANGED = ZnodeEventKind.CREATED, ZnodeEventKind.DELETED, ZnodeEventKind.CHANGED
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -133,3 +136,112 @@ def test_a_znode_that_a_watch_saw_go_and_the_read_found_again_comes_with_its_val
         ("node", "/controller", 9),
         ("deleted", "/brokers/ids/1", UNKNOWN_ZXID),
     ]
+
+
+def test_a_complete_read_that_is_the_same_differs_in_nothing() -> None:
+    values = {"/controller": value(1, 1, 0), "/brokers/ids/1": value(2, 3, 1)}
+    tree = Tree()
+    tree.apply(complete(values))
+    assert tree.differences(values) == []
+
+
+def differences(before: dict[str, Value], after: dict[str, Value]) -> list[tuple[str, str]]:
+    tree = Tree()
+    tree.apply(complete(before))
+    found = tree.differences(after)
+    assert all(observation.resync for observation in found)
+    tree.apply(found)
+    assert tree.differences(after) == []
+    return [(observation.kind.value, observation.path) for observation in found]
+
+
+def test_differences_come_in_the_order_of_zookeepers_changes() -> None:
+    before = {"/controller": value(1, 1, 0), STATE: value(2, 2, 0), "/brokers/topics/u": value(3, 3, 0)}
+    after = {STATE: value(2, 9, 1), "/brokers/topics/v": value(8, 8, 0), "/brokers/ids/1": value(7, 7, 0)}
+    assert differences(before, after) == [
+        ("deleted", "/controller"),
+        ("deleted", "/brokers/topics/u"),
+        ("node", "/brokers/ids/1"),
+        ("node", "/brokers/topics/v"),
+        ("node", STATE),
+    ]
+
+
+def test_a_registration_before_the_election_of_a_controller_comes_first() -> None:
+    before = {"/controller": value(1, 1, 0), "/controller_epoch": value(1, 1, 0), "/brokers/ids/1": value(2, 2, 0)}
+    after = {"/controller": value(8, 8, 0), "/controller_epoch": value(1, 8, 1), "/brokers/ids/1": value(7, 7, 0)}
+    assert differences(before, after) == [
+        ("deleted", "/controller"),
+        ("deleted", "/brokers/ids/1"),
+        ("node", "/brokers/ids/1"),
+        ("node", "/controller"),
+        ("node", "/controller_epoch"),
+    ]
+
+
+def test_a_znode_that_was_created_again_was_deleted_before_its_parent() -> None:
+    entry = "/admin/delete_topics/t"
+    before = {"/brokers/topics/t": value(1, 1, 0), STATE: value(2, 2, 0), entry: value(3, 3, 0)}
+    after = {"/brokers/topics/t": value(7, 7, 0), STATE: value(8, 8, 0)}
+    assert differences(before, after) == [
+        ("deleted", STATE),
+        ("deleted", "/brokers/topics/t"),
+        ("node", "/brokers/topics/t"),
+        ("node", STATE),
+        ("deleted", entry),
+    ]
+
+
+def test_a_topic_comes_before_the_states_that_it_may_have_caused() -> None:
+    before = {"/brokers/topics/t": value(1, 1, 0), STATE: value(2, 2, 0)}
+    after = {"/brokers/topics/t": value(1, 9, 3), STATE: value(2, 7, 2), "/brokers/ids/1": value(5, 5, 0)}
+    assert differences(before, after) == [("node", "/brokers/ids/1"), ("node", "/brokers/topics/t"), ("node", STATE)]
+
+
+def test_a_request_is_removed_before_the_next_one() -> None:
+    reassign = "/admin/reassign_partitions"
+    before = {"/brokers/topics/t": value(1, 1, 0), reassign: value(3, 3, 0)}
+    after = {"/brokers/topics/t": value(1, 5, 1), reassign: value(6, 6, 0), "/brokers/topics/u": value(7, 7, 0)}
+    assert differences(before, after) == [
+        ("node", "/brokers/topics/t"),
+        ("deleted", reassign),
+        ("node", reassign),
+        ("node", "/brokers/topics/u"),
+    ]
+
+
+def test_a_znode_whose_value_was_never_read_differs_until_it_is() -> None:
+    tree = Tree()
+    tree.apply([Observation(kind=RecordKind.CREATED, path="/controller", zxid=5)])
+    values = {"/controller": value(5, 5, 0)}
+    assert [observation.kind for observation in tree.differences(values)] == [RecordKind.NODE]
+    tree.apply(tree.differences(values))
+    assert tree.differences(values) == []
+    assert [observation.kind for observation in tree.differences({})] == [RecordKind.DELETED]
+
+
+@pytest.fixture
+def inbox(monkeypatch: pytest.MonkeyPatch) -> Inbox:
+    monkeypatch.setattr(inbox_module, "MAX_WAITING_EVENTS", 10)
+    return Inbox()
+
+
+def test_what_came_and_went_is_kept_when_the_rest_is_dropped(inbox: Inbox) -> None:
+    came, went = ZnodeEvent(ZnodeEventKind.CREATED, DELETION), ZnodeEvent(ZnodeEventKind.DELETED, DELETION)
+    inbox.put_event(came)
+    for _ in range(9):
+        inbox.put_event(ZnodeEvent(ZnodeEventKind.CHANGED, STATE))
+    assert inbox.take_dropped() == 0
+    inbox.put_event(went)
+    assert inbox.take_dropped() == 9
+    assert inbox.take_dropped() == 0
+    assert inbox.take_events() == [came, went]
+    assert inbox.position == 11
+
+
+def test_of_too_many_that_should_be_kept_the_newest_are(inbox: Inbox) -> None:
+    events = [ZnodeEvent(ZnodeEventKind.CREATED, f"{DELETION}{number}") for number in range(11)]
+    for event in events:
+        inbox.put_event(event)
+    assert inbox.take_dropped() == 5
+    assert inbox.take_events() == events[5:]
