@@ -332,11 +332,7 @@ kafka_version = "none"
 def test_a_clusters_broker_settings_win_name_by_name_over_the_defaults(tmp_path):
     config = stream_config(settings_of(tmp_path, BROKERS), {})
     orders, profile = config.brokers_of("orders").read()
-    assert orders == {
-        "unclean.leader.election.enable": True,
-        "min.insync.replicas": 3,
-        "delete.topic.enable": False,
-    }
+    assert orders == {"unclean.leader.election.enable": True, "min.insync.replicas": 3, "delete.topic.enable": False}
     assert profile == profile_of((2, 8))
     pay, inferred = config.brokers_of("pay").read()
     assert (pay, inferred) == ({"min.insync.replicas": 2, "delete.topic.enable": False}, None)
@@ -412,9 +408,7 @@ def test_what_a_variable_says_is_refused_by_its_name(tmp_path, variable, text, n
 
 def test_every_field_with_a_default_can_be_left_out():
     config = build(
-        StreamConfig,
-        "stream",
-        read_flags("stream", {"source": "journal:/a", "sink": "journal:/b", "checkpoint": "/c"}),
+        StreamConfig, "stream", read_flags("stream", {"source": "journal:/a", "sink": "journal:/b", "checkpoint": "/c"})
     )
     for field in dataclasses.fields(StreamConfig):
         if field.default is not dataclasses.MISSING:

@@ -39,13 +39,7 @@ def _kontrast(tmp_path: Path, hidden: tuple[str, ...], *arguments: str) -> subpr
 
 @pytest.mark.parametrize(
     "question",
-    [
-        ("check",),
-        ("explain", "controller"),
-        ("lint",),
-        ("whatif", "--each"),
-        ("restartable", "--broker", "1"),
-    ],
+    [("check",), ("explain", "controller"), ("lint",), ("whatif", "--each"), ("restartable", "--broker", "1")],
     ids=" ".join,
 )
 def test_a_question_needs_no_spark(tmp_path, recorded, question):

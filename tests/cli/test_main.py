@@ -251,10 +251,7 @@ def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, 
     assert (
         done.exit_code,
         f"wrong  sink {sink}: Kafka at 127.0.0.1:{refusing_port} does not answer" in done.stdout,
-    ) == (
-        3,
-        True,
-    )
+    ) == (3, True)
     assert invoke("stream", "--check", *job, "--to", f"journal:{derived}").exit_code == 0
     urls = ["--alertmanager-urls", f"http://127.0.0.1:{refusing_port}"]
     done = invoke("serve", "--check", "--from", f"journal:{derived}", "--listen", "127.0.0.1:0", *urls)

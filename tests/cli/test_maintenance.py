@@ -92,10 +92,7 @@ def test_windows_that_are_over_are_not_listed_and_go_with_the_next_change(config
         (["--cluster", "north", "--all", "--for", "999999999999d"], "at most"),
         (["--cluster", "nort", "--all", "--for", "1h"], "Did you mean north"),
         (["--cluster", "north", "--broker", "-1", "--for", "1h"], "-1"),
-        (
-            ["--cluster", "north", "--broker", "99999999999", "--for", "1h"],
-            "99999999999 is not in the range",
-        ),
+        (["--cluster", "north", "--broker", "99999999999", "--for", "1h"], "99999999999 is not in the range"),
     ],
 )
 def test_a_mistake_is_one_sentence_and_writes_nothing(config, tmp_path, arguments, said):

@@ -136,8 +136,7 @@ def test_a_source_without_a_past_has_no_timeline():
 
 
 @pytest.mark.parametrize(
-    ("subject", "says"),
-    [("a\0b", "there is no"), ("x" * 200_000, "200"), ("\udc80", "surrogate")],
+    ("subject", "says"), [("a\0b", "there is no"), ("x" * 200_000, "200"), ("\udc80", "surrogate")]
 )
 def test_an_argument_that_no_name_can_have_is_one_sentence(source, subject, says):
     async def ask():

@@ -41,10 +41,7 @@ pytestmark = pytest.mark.xdist_group("migration nodes")  # so that one process h
 
 AUTHORIZED = {"super.users": "User:ANONYMOUS"}
 IN_ZOOKEEPER_MODE = {**AUTHORIZED, "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
-IN_KRAFT_MODE = {
-    **AUTHORIZED,
-    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-}
+IN_KRAFT_MODE = {**AUTHORIZED, "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 USER = "/config/users/alice%40example"
 SECRET = "hunter2"
 

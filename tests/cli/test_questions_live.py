@@ -29,12 +29,7 @@ KEYS = ["", "a", "customer-4711", "ключ", "x" * 100, *map(str, range(20))]
 
 MIN_ISR = "min.insync.replicas"
 # Topic KEY has partitions with these replicas, and needs that many in sync.
-TOPICS = {
-    "solo": ([[3]], 1),
-    "pair": ([[2, 1], [1, 2], [2, 1]], 2),
-    "trio": ([[2, 3, 1]], 1),
-    "grows": ([[1]], 1),
-}
+TOPICS = {"solo": ([[3]], 1), "pair": ([[2, 1], [1, 2], [2, 1]], 2), "trio": ([[2, 3, 1]], 1), "grows": ([[1]], 1)}
 
 
 @pytest.fixture(scope="module")

@@ -56,13 +56,7 @@ _BEGINNINGS = tuple(
 )
 # Lines that belong to a reassignment, whichever event made the controller begin it.
 _IN_REASSIGNMENT = re.compile(r"Leader -?\d+ for partition \S+ being reassigned|Updating leader epoch for partition ")
-_CARRIES_REASSIGNMENT = {
-    FAILOVER,
-    REASSIGNMENT,
-    ALTER_PARTITION,
-    "BrokerChange",
-    "PartitionReassignmentIsrChange",
-}
+_CARRIES_REASSIGNMENT = {FAILOVER, REASSIGNMENT, ALTER_PARTITION, "BrokerChange", "PartitionReassignmentIsrChange"}
 
 
 class Caused(NamedTuple):

@@ -20,93 +20,39 @@ JUST_REGISTERED, STRAYS, DRIFT = "just registered", "strays", "drift"
 # By recording and the controller's epoch, moves and requests that only the controller's or only the replica's account
 # has.
 PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
-    "fuzz39a": {
-        7: (ANSWERS, Parted(1, 0, 0, 0)),
-        8: (ANSWERS, Parted(2, 0, 0, 0)),
-    },
+    "fuzz39a": {7: (ANSWERS, Parted(1, 0, 0, 0)), 8: (ANSWERS, Parted(2, 0, 0, 0))},
     "fuzz28a": {},
     "fuzz39b": {},
     "fuzz28b": {},
-    "fuzz28c": {
-        2: (ANSWERS, Parted(10, 0, 0, 0)),
-    },
+    "fuzz28c": {2: (ANSWERS, Parted(10, 0, 0, 0))},
     "fuzz28d": {},
-    "fuzz28e": {
-        1: (ANSWERS, Parted(0, 5, 0, 0)),
-        10: (ORDER, Parted(0, 1, 0, 4)),
-    },
-    "fuzz28f": {
-        1: (SILENT_SHUTDOWN, Parted(0, 0, 8, 8)),
-    },
+    "fuzz28e": {1: (ANSWERS, Parted(0, 5, 0, 0)), 10: (ORDER, Parted(0, 1, 0, 4))},
+    "fuzz28f": {1: (SILENT_SHUTDOWN, Parted(0, 0, 8, 8))},
     "fuzz28g": {},
     "fuzz28h": {},
-    "fuzz39c": {
-        2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)),
-        9: (ANSWERS, Parted(3, 21, 0, 7)),
-    },
-    "fuzz39d": {
-        2: (ANSWERS, Parted(8, 0, 0, 0)),
-        7: (CUT_SHORT, Parted(0, 9, 0, 0)),
-    },
-    "fuzz39e": {
-        11: (ANSWERS, Parted(1, 3, 0, 0)),
-    },
+    "fuzz39c": {2: (SILENT_SHUTDOWN, Parted(0, 1, 0, 4)), 9: (ANSWERS, Parted(3, 21, 0, 7))},
+    "fuzz39d": {2: (ANSWERS, Parted(8, 0, 0, 0)), 7: (CUT_SHORT, Parted(0, 9, 0, 0))},
+    "fuzz39e": {11: (ANSWERS, Parted(1, 3, 0, 0))},
     "fuzz39f": {},
-    "fuzz39g": {
-        8: (ANSWERS, Parted(2, 0, 0, 0)),
-        11: (ANSWERS, Parted(0, 1, 0, 0)),
-    },
-    "fuzz39h": {
-        14: (SILENT_SHUTDOWN, Parted(0, 0, 10, 0)),
-        19: (ORDER, Parted(0, 0, 26, 26)),
-    },
-    "fuzz0102a": {
-        5: (UNTOLD, Parted(0, 6, 0, 0)),
-        6: (EARLY, Parted(0, 3, 3, 3)),
-        9: (EARLY, Parted(3, 0, 5, 2)),
-    },
-    "fuzz011a": {
-        4: (UNTOLD, Parted(0, 1, 0, 0)),
-        6: (UNTOLD, Parted(0, 1, 0, 0)),
-        13: (EARLY, Parted(0, 0, 4, 4)),
-    },
-    "fuzz10a": {
-        5: (UNTOLD, Parted(0, 1, 0, 0)),
-        17: (ANSWERS, Parted(1, 0, 0, 0)),
-        18: (UNTOLD, Parted(0, 15, 0, 0)),
-    },
+    "fuzz39g": {8: (ANSWERS, Parted(2, 0, 0, 0)), 11: (ANSWERS, Parted(0, 1, 0, 0))},
+    "fuzz39h": {14: (SILENT_SHUTDOWN, Parted(0, 0, 10, 0)), 19: (ORDER, Parted(0, 0, 26, 26))},
+    "fuzz0102a": {5: (UNTOLD, Parted(0, 6, 0, 0)), 6: (EARLY, Parted(0, 3, 3, 3)), 9: (EARLY, Parted(3, 0, 5, 2))},
+    "fuzz011a": {4: (UNTOLD, Parted(0, 1, 0, 0)), 6: (UNTOLD, Parted(0, 1, 0, 0)), 13: (EARLY, Parted(0, 0, 4, 4))},
+    "fuzz10a": {5: (UNTOLD, Parted(0, 1, 0, 0)), 17: (ANSWERS, Parted(1, 0, 0, 0)), 18: (UNTOLD, Parted(0, 15, 0, 0))},
     "fuzz20a": {
         1: (CUT_SHORT, Parted(1, 0, 5, 0)),
         16: (ZOMBIE, Parted(0, 0, 0, 2)),
         17: (ANSWERS, Parted(0, 1, 0, 0)),
     },
-    "fuzz20b": {
-        10: (ANSWERS, Parted(13, 0, 0, 0)),
-    },
-    "fuzz22a": {
-        3: (CUT_SHORT, Parted(8, 0, 8, 0)),
-    },
-    "fuzz23a": {
-        4: (ANSWERS, Parted(5, 0, 2, 2)),
-    },
-    "fuzz24a": {
-        3: (ANSWERS, Parted(3, 0, 0, 0)),
-    },
+    "fuzz20b": {10: (ANSWERS, Parted(13, 0, 0, 0))},
+    "fuzz22a": {3: (CUT_SHORT, Parted(8, 0, 8, 0))},
+    "fuzz23a": {4: (ANSWERS, Parted(5, 0, 2, 2))},
+    "fuzz24a": {3: (ANSWERS, Parted(3, 0, 0, 0))},
     "fuzz26a": {},
-    "fuzz27a": {
-        4: (ANSWERS, Parted(6, 5, 0, 1)),
-        5: (ANSWERS, Parted(13, 0, 0, 0)),
-    },
-    "fuzz30a": {
-        6: (CUT_SHORT, Parted(14, 0, 0, 0)),
-    },
-    "fuzz32a": {
-        6: (SILENT_SHUTDOWN, Parted(15, 0, 53, 0)),
-        7: (ANSWERS, Parted(3, 6, 0, 0)),
-    },
-    "fuzz28i": {
-        5: (SILENT_SHUTDOWN, Parted(11, 0, 36, 0)),
-    },
+    "fuzz27a": {4: (ANSWERS, Parted(6, 5, 0, 1)), 5: (ANSWERS, Parted(13, 0, 0, 0))},
+    "fuzz30a": {6: (CUT_SHORT, Parted(14, 0, 0, 0))},
+    "fuzz32a": {6: (SILENT_SHUTDOWN, Parted(15, 0, 53, 0)), 7: (ANSWERS, Parted(3, 6, 0, 0))},
+    "fuzz28i": {5: (SILENT_SHUTDOWN, Parted(11, 0, 36, 0))},
     "fuzz20c": {
         1: (DEPOSED, Parted(16, 0, 0, 0)),
         2: (DEPOSED, Parted(0, 24, 7, 16)),
@@ -122,27 +68,12 @@ PARTED: Mapping[str, Mapping[int, tuple[str, Parted]]] = {
         13: (ANSWERS, Parted(0, 2, 0, 0)),
     },
     "fuzz11b": {},
-    "fuzz11c": {
-        5: (EARLY, Parted(0, 0, 2, 2)),
-    },
-    "fuzz20d": {
-        5: (ORDER, Parted(1, 0, 9, 5)),
-    },
-    "fuzz20e": {
-        2: (DEPOSED, Parted(0, 1, 0, 2)),
-        3: (DEPOSED, Parted(4, 9, 0, 14)),
-    },
-    "fuzz20f": {
-        2: (CUT_SHORT, Parted(6, 0, 18, 0)),
-        4: (ORDER, Parted(5, 0, 5, 0)),
-        6: (ANSWERS, Parted(0, 2, 0, 0)),
-    },
+    "fuzz11c": {5: (EARLY, Parted(0, 0, 2, 2))},
+    "fuzz20d": {5: (ORDER, Parted(1, 0, 9, 5))},
+    "fuzz20e": {2: (DEPOSED, Parted(0, 1, 0, 2)), 3: (DEPOSED, Parted(4, 9, 0, 14))},
+    "fuzz20f": {2: (CUT_SHORT, Parted(6, 0, 18, 0)), 4: (ORDER, Parted(5, 0, 5, 0)), 6: (ANSWERS, Parted(0, 2, 0, 0))},
     "fuzz35a": {},
-    "fuzz24b": {
-        1: (ANSWERS, Parted(4, 8, 0, 4)),
-        2: (ANSWERS, Parted(4, 0, 0, 0)),
-        5: (ORDER, Parted(2, 4, 0, 1)),
-    },
+    "fuzz24b": {1: (ANSWERS, Parted(4, 8, 0, 4)), 2: (ANSWERS, Parted(4, 0, 0, 0)), 5: (ORDER, Parted(2, 4, 0, 1))},
 }
 
 # By recording, gauges that differed at a quiet moment.

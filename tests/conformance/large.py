@@ -31,10 +31,7 @@ class Known(NamedTuple):
 
 LARGE: Mapping[str, Known] = {
     "large39": Known(
-        {
-            4: (CUT_UNSEEN, Parted(37, 0, 0, 0)),
-            6: (LOADING, Parted(15, 157, 6, 2)),
-        },
+        {4: (CUT_UNSEEN, Parted(37, 0, 0, 0)), 6: (LOADING, Parted(15, 157, 6, 2))},
         {
             "replicastodeletecount": 8,
             "rm_atminisrpartitioncount": 3,
@@ -45,10 +42,7 @@ LARGE: Mapping[str, Known] = {
         cut=[2, 4, 8],
     ),
     "roll28to39": Known(
-        {
-            1: (SHUTDOWNS, Parted(4, 3, 17, 4)),
-        },
-        {"replicasineligibletodeletecount": 2, "replicastodeletecount": 2},
+        {1: (SHUTDOWNS, Parted(4, 3, 17, 4))}, {"replicasineligibletodeletecount": 2, "replicastodeletecount": 2}
     ),
     "below39": Known(
         {
@@ -72,11 +66,7 @@ LARGE: Mapping[str, Known] = {
         },
     ),
     "roll11to24": Known(
-        {
-            1: (CUT_SHORT, Parted(14, 0, 0, 0)),
-            2: (CUT_SHORT, Parted(0, 0, 0, 1)),
-            3: (CUT_SHORT, Parted(0, 0, 1, 0)),
-        },
+        {1: (CUT_SHORT, Parted(14, 0, 0, 0)), 2: (CUT_SHORT, Parted(0, 0, 0, 1)), 3: (CUT_SHORT, Parted(0, 0, 1, 0))},
         {},
         cut=[5],
     ),
@@ -104,9 +94,7 @@ LARGE: Mapping[str, Known] = {
         impaired=[11235],
     ),
     "large24": Known(
-        {
-            7: (CUT_UNSEEN, Parted(0, 0, 0, 10216)),
-        },
+        {7: (CUT_UNSEEN, Parted(0, 0, 0, 10216))},
         {
             "rm_atminisrpartitioncount": 4,
             "rm_leadercount": 3,
@@ -117,10 +105,7 @@ LARGE: Mapping[str, Known] = {
         cut=[3, 4, 7],
     ),
     "large11": Known(
-        {
-            3: (DEPOSED, Parted(0, 0, 258, 258)),
-            4: (DEPOSED, Parted(0, 36, 28, 18)),
-        },
+        {3: (DEPOSED, Parted(0, 0, 258, 258)), 4: (DEPOSED, Parted(0, 36, 28, 18))},
         {
             "rm_leadercount": 3,
             "rm_partitioncount": 351,

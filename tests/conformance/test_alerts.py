@@ -20,10 +20,7 @@ from tests.conformance.recording import Recording, Replay
 
 EXPECTED = sorted((Path(__file__).parent / "alerts").glob("*.txt"))
 # Causes of a broker's departure with this alert. A broker that is stopped while paused, or without a request, crashes.
-CAUSES = {
-    "BrokerCrashed": {"kill", "pause", "delete the broker's znode"},
-    "BrokerShutDown": {"stop"},
-}
+CAUSES = {"BrokerCrashed": {"kill", "pause", "delete the broker's znode"}, "BrokerShutDown": {"stop"}}
 EXPIRY_MS = 9_000  # longest time until ZooKeeper notices the end of a session
 
 URGENCY = [Severity.INFO, Severity.WARN, Severity.PAGE]

@@ -22,10 +22,7 @@ REASSIGNED = {
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_every_cause_is_what_the_controller_was_handling(name, recordings, report):
     recording, replay = recordings(name)
-    agreement = compare_causes(
-        read_causes(sorted(recording.directory.glob("logs*"))),
-        derived_causes(replay.rows),
-    )
+    agreement = compare_causes(read_causes(sorted(recording.directory.glob("logs*"))), derived_causes(replay.rows))
     report.append(f"{name:8} causes {agreement}")
     assert agreement.compared > 400
     assert not agreement.wrong, "\n".join(

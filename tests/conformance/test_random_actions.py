@@ -8,13 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.agreement import (
-    account_of,
-    as_far_as_told,
-    moves_agreement,
-    parted_by_epoch,
-    requests_agreement,
-)
+from tests.conformance.agreement import account_of, as_far_as_told, moves_agreement, parted_by_epoch, requests_agreement
 from tests.conformance.exceptions import GAUGES, PARTED, why
 from tests.conformance.gauge_samples import compare_gauges
 from tests.conformance.proof import NAMES, counted, page_with

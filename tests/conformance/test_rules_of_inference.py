@@ -16,12 +16,7 @@ EVIDENCE = [(rule.name, name) for rule in RULES for name in rule.seen_in]
 EVIDENCE += [(other.name, name) for other in OTHER_INFERENCES for name in other.seen_in]
 
 # How many writes of a recording's controllers were expected, inferred and unexplained.
-VERDICTS = {
-    "dev39": (109, 22, 0),
-    "fuzz22a": (374, 63, 0),
-    "fuzz011a": (295, 30, 2),
-    "fuzz39g": (425, 19, 0),
-}
+VERDICTS = {"dev39": (109, 22, 0), "fuzz22a": (374, 63, 0), "fuzz011a": (295, 30, 2), "fuzz39g": (425, 19, 0)}
 
 
 @pytest.mark.parametrize(("rule", "name"), EVIDENCE)

@@ -164,12 +164,7 @@ def test_an_alert_sent_directly_mutes_the_same_one_of_prometheus_and_no_other(al
     directly = LABELS["KontrastBrokerCrashed"] | {"kafka_cluster": "north"}
     by_rules = directly | BY_RULES
     of_another = {"subject": "broker 2", "group": "broker 2"}
-    alertmanager.fire(
-        directly,
-        by_rules,
-        by_rules | of_another,
-        by_rules | {"kafka_cluster": "south"},
-    )
+    alertmanager.fire(directly, by_rules, by_rules | of_another, by_rules | {"kafka_cluster": "south"})
     eventually(alertmanager.muted, lambda muted: muted == {("north", "BrokerCrashed")})
     inhibited = [
         alert["labels"]["subject"]

@@ -55,12 +55,7 @@ class Bench:
         self._registry = AlertRegistry(AlertmanagerConfig())
         self.registry.register(
             MemoryCollector(
-                self.memory,
-                self.reading,
-                limits,
-                NEVER_STALE_MS,
-                self._active_alerts,
-                page_url="http://127.0.0.1:9642",
+                self.memory, self.reading, limits, NEVER_STALE_MS, self._active_alerts, page_url="http://127.0.0.1:9642"
             )
         )
 

@@ -34,10 +34,7 @@ def test_unresolved_alerts_are_counted_by_kind_and_named_by_subject(bench, rows)
         rows.alert("b", subject="partition orders-1", since_ms=2_000),
         rows.alert("c", alert="GhostController", subject="cluster north", severity=Severity.WARN),
     )
-    assert alerts_open(bench) == {
-        ("PartitionsOffline", "page", "open"): 2,
-        ("GhostController", "warn", "open"): 1,
-    }
+    assert alerts_open(bench) == {("PartitionsOffline", "page", "open"): 2, ("GhostController", "warn", "open"): 1}
     named = labels_of(bench.samples(SINCE), "alert", "severity", "subject")
     assert named["PartitionsOffline", "page", "partition orders-1"] == 2
     assert len(named) == 3

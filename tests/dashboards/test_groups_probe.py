@@ -9,14 +9,7 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
-from kafka.admin import (
-    ACL,
-    ACLOperation,
-    ACLPermissionType,
-    KafkaAdminClient,
-    ResourcePattern,
-    ResourceType,
-)
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, KafkaAdminClient, ResourcePattern, ResourceType
 from kafka.protocol.consumer import OffsetCommitRequest
 
 from cli.embedded.kafka import KafkaCluster

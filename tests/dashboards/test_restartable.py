@@ -61,11 +61,7 @@ def test_rows_of_a_while_ago_give_no_answer(start_exporter, tmp_path, rows):
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "error"),
-    [
-        ("", 400, "broker is not a number"),
-        ("?broker=9", 404, "no broker 9"),
-    ],
+    ("query", "status", "error"), [("", 400, "broker is not a number"), ("?broker=9", 404, "no broker 9")]
 )
 def test_a_question_without_a_broker_of_the_cluster_is_refused(exporter, rows, query, status, error):
     exporter.write(*cluster(rows))

@@ -233,8 +233,7 @@ def test_a_wrong_keytab_or_service_is_named(
 
 
 @pytest.mark.parametrize(
-    ("principal", "reason"),
-    [("changed", "Checksum failed"), ("watch", "the keytab has no key of the principal")],
+    ("principal", "reason"), [("changed", "Checksum failed"), ("watch", "the keytab has no key of the principal")]
 )
 def test_a_job_with_a_wrong_keytab_ends_with_a_sentence(
     site: _Site, monkeypatch: pytest.MonkeyPatch, principal: str, reason: str

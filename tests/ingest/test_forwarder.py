@@ -18,15 +18,7 @@ from controller.contract.records import RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
-from tests.ingest.conftest import (
-    TREE,
-    Watching,
-    changes,
-    make_cluster,
-    replayed_tree,
-    server_tree,
-    server_zxid,
-)
+from tests.ingest.conftest import TREE, Watching, changes, make_cluster, replayed_tree, server_tree, server_zxid
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.waiting import eventually
 from transport.address import JournalAddress

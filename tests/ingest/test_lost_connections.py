@@ -11,13 +11,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from controller.contract.records import RecordKind
-from tests.ingest.conftest import (
-    Watching,
-    changes,
-    make_cluster,
-    replayed_tree,
-    server_tree,
-)
+from tests.ingest.conftest import Watching, changes, make_cluster, replayed_tree, server_tree
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.lanes import in_gate
 from tests.relay import Relay

@@ -36,11 +36,7 @@ from tests.waiting import eventually
 Watch = Callable[..., Watching]
 
 
-WATCH_MODES = {
-    ZOOKEEPER_3_4: "one-shot",
-    ZOOKEEPER_3_5: "one-shot",
-    ZOOKEEPER_3_8: "persistent",
-}
+WATCH_MODES = {ZOOKEEPER_3_4: "one-shot", ZOOKEEPER_3_5: "one-shot", ZOOKEEPER_3_8: "persistent"}
 IN_GATE = (ZOOKEEPER_3_5,)
 
 

@@ -51,9 +51,7 @@ def login_server(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
         "enforce.auth.schemes": "sasl",
     }
     with ZooKeeper(
-        tmp_path / "login",
-        properties=properties,
-        system_properties={"java.security.auth.login.config": str(jaas)},
+        tmp_path / "login", properties=properties, system_properties={"java.security.auth.login.config": str(jaas)}
     ) as server:
         yield server
 
@@ -165,8 +163,7 @@ def test_a_session_speaks_tls_and_shows_its_certificate(
 
 
 @pytest.mark.parametrize(
-    "mistake",
-    in_gate("another host", of=["no certificate", "another authority", "another host", "no TLS"]),
+    "mistake", in_gate("another host", of=["no certificate", "another authority", "another host", "no TLS"])
 )
 def test_a_connection_that_is_not_trusted_is_never_used(
     tls_server: tuple[ZooKeeper, str], certificates: Certificates, tmp_path: Path, mistake: str

@@ -7,15 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from streaming.java import artifacts
-from streaming.java.artifacts import (
-    ArtifactError,
-    ArtifactSet,
-    SparkRequest,
-    cache_directory,
-    jars,
-    main,
-    read_lock,
-)
+from streaming.java.artifacts import ArtifactError, ArtifactSet, SparkRequest, cache_directory, jars, main, read_lock
 from streaming.java.licences import Licensed, read_licences
 from tests import older_releases
 from tests.older_releases import IvyRequest

@@ -51,11 +51,7 @@ def test_a_checkpoint_on_hadoop_is_held_by_its_newest_driver(spark, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("uri", "reason"),
-    [
-        ("s3a://bucket/kontrast", "S3A.* not found"),
-        ("gopher://host/kontrast", "gopher"),
-    ],
+    ("uri", "reason"), [("s3a://bucket/kontrast", "S3A.* not found"), ("gopher://host/kontrast", "gopher")]
 )
 def test_a_file_system_without_a_jar_is_one_sentence(spark, uri, reason):
     with pytest.raises(StreamError, match=f"checkpoint {uri} cannot be used .*{reason}.*hadoop_directory") as refused:

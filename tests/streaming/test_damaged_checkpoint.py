@@ -131,10 +131,7 @@ def with_checksums(path: Path) -> Path:
 def test_damaged_files_are_named_with_the_way_out_or_healed(saved):
     """One file of Kontrast and one of Spark. A night damages every kind in every way."""
     newest = {path.suffix or path.parent.name: path for path in saved.kinds() if not path.name.startswith(".")}
-    cases = [
-        (removed, saved.streams.checkpoint / "kontrast.json", "refused"),
-        (flipped, newest["offsets"], "went on"),
-    ]
+    cases = [(removed, saved.streams.checkpoint / "kontrast.json", "refused"), (flipped, newest["offsets"], "went on")]
     for damage, path, expected in cases:
         saved.restore()
         damage(path)

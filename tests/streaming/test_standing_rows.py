@@ -79,13 +79,7 @@ def seen(lines: list[bytes], rows: dict[bytes, Row]) -> tuple[object, ...]:
             memory.apply(row)
     found = [memory.cluster(each.cluster, topics=None) for each in memory.clusters()]
     return tuple(
-        (
-            known.cluster,
-            known.topics,
-            known.brokers,
-            known.open_alerts,
-            known.alert_counts,
-        )
+        (known.cluster, known.topics, known.brokers, known.open_alerts, known.alert_counts)
         for known in found
         if known is not None
     )

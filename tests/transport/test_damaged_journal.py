@@ -8,14 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from transport.journal import (
-    ForeignOffsetError,
-    Hole,
-    JournalWriter,
-    end_offset,
-    journal_identity,
-    read_journal,
-)
+from transport.journal import ForeignOffsetError, Hole, JournalWriter, end_offset, journal_identity, read_journal
 
 LINES = [b'{"number":%d,"padding":"%s"}' % (number, b"x" * (number % 50)) for number in range(600)]
 

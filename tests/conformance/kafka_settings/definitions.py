@@ -26,10 +26,7 @@ _RANGE: Final = re.compile(r"\[(-?[0-9.]+),\.\.\.(?:,(-?[0-9.]+))?\](?: or (-?[0
 _LIST_OF_CHOICES: Final = re.compile(r"\[(.*)\]")
 
 # Before these releases the constructor of LogConfig refuses a value, and not its definition.
-_BY_CONSTRUCTOR: Final = {
-    "message.timestamp.type": "of CreateTime LogAppendTime",
-    "message.format.version": "version",
-}
+_BY_CONSTRUCTOR: Final = {"message.timestamp.type": "of CreateTime LogAppendTime", "message.format.version": "version"}
 
 _HEAD: Final = '''\
 """Kafka's definitions of the settings in /config/topics and /config/brokers, by release, from its jars.
