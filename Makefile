@@ -107,7 +107,7 @@ bench-page: install-dev ## The live page in a real browser and with 50 clients, 
 bench-questions: install-dev ## Each question at a real ZooKeeper, beside kafka-topics.sh (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m lab.bench.questions $(BENCH_ARGS)
 
-bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000 --fleet 50x2000', --forcing)
+bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000 --fleet 50x2000')
 	@.venv/bin/python -m lab.bench.streaming $(BENCH_ARGS)
 
 bench-beside: install-dev ## Watcher and job beside a real controller: from nothing to complete, a broker's loss (BENCH_ARGS='--partitions 20000')

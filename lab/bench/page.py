@@ -32,10 +32,10 @@ from tests.waiting import eventually
 CLIENTS = 50
 UPDATES = 20
 PAINTS = 5
-OFFLINE = 200  # partitions of an incident, each with an alert
 _CLUSTER = "/clusters/bench"
-PAGES = ("/", _CLUSTER, f"{_CLUSTER}/topics", f"{_CLUSTER}/timeline?window=900")
-CASES = ("healthy", "an incident")
+PAGES = ("/", *(f"{_CLUSTER}{page}" for page in ("", "/topics", "/timeline?window=900", "/consequences?broker=3")))
+# Partitions offline, each with an alert. In a cluster with fewer partitions, all of them.
+CASES = {"healthy": 0, "an incident": 200, "100,000 partitions offline": 100_000}
 _PAINT = "performance.getEntriesByName('first-contentful-paint')[0]?.startTime"
 _PAINT_GOAL = "at most 300"
 _UPDATE_GOAL = "at most 50"
@@ -143,9 +143,9 @@ def figures(outputs: Outputs) -> Iterator[Figure]:
     with serving(outputs.directory) as running, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
         running.wait_for(topics)
-        for case in CASES:
-            if case != CASES[0]:
-                running.wait_for(outputs.write(row for at in range(OFFLINE) for row in outputs.offline(at)))
+        for case, offline in CASES.items():
+            lost = range(min(offline, outputs.partitions))
+            running.wait_for(outputs.write(row for at in lost for row in outputs.offline(at)))
             yield from paints(browser, running.address, case)
             yield from updates(running, outputs, case)
         browser.close()

@@ -1,8 +1,7 @@
 """Measure how long each question takes at a real ZooKeeper with many partitions: `make bench-questions`.
 
 Each question is a process, as an operator starts it. Kafka's own `kafka-topics.sh --describe --unavailable-partitions`
-runs on the same cluster, from 2.8, the last release that asks ZooKeeper itself. Pages of `kontrast serve` for a cluster
-of that size follow.
+runs on the same cluster, from 2.8, the last release that asks ZooKeeper itself. `lab.bench.page` measures the pages.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,17 +28,12 @@ from cli.embedded.kafka import kafka_class_path
 from cli.embedded.zookeeper import ZooKeeper
 from lab.bench.core import BROKERS, replica_lists
 from lab.bench.ingest import build, connected, kazoo_reads, states
-from lab.bench.serve import Outputs, Serve, serving
 from streaming.java.installation import find_java
 from tests.older_releases import KAFKA_BROKERS, older_jars
 
 QUESTION_SECONDS = {"check": 2.0, "snapshot --json": 1.5, "migration check": 5.0}
 OTHER_QUESTIONS_SECONDS = 3.0
-PAGE_SECONDS = 0.1
-WHATIF_PAGE_SECONDS = 3.0
 OFFLINE = 100  # partitions without a leader
-BOMB = 100_000  # partitions that a page shows offline, each with an alert of its own
-PAGE = "/clusters/bench"
 RUNS = 3
 TOOL = "kafka-topics.sh --describe --unavailable-partitions"
 KAZOO = "kazoo's pipelined reads of every topic and state"
@@ -67,12 +61,12 @@ QUESTIONS = (
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A command or page, the seconds and CPU seconds of its fastest run, how many lines it printed, and its goal."""
+    """A command, the seconds and CPU seconds of its fastest run, how many lines it printed, and its goal."""
 
     command: str
     seconds: float
     lines: int
-    cpu_seconds: float | None = None  # None for a server, which has other work meanwhile
+    cpu_seconds: float | None = None
     goal_seconds: float | None = None
 
 
@@ -161,27 +155,6 @@ def decode_seconds(contents: Sequence[bytes]) -> float:
     return time.perf_counter() - began
 
 
-def pages(directory: Path, partitions: int) -> Iterator[Measured]:
-    """Yield pages of a cluster of this size, until the whole answer has arrived in one piece."""
-    outputs = Outputs(directory, partitions)
-    brokers = [*map(outputs.broker, range(outputs.brokers)), outputs.controller()]
-    topics = outputs.write([*brokers, *map(outputs.partition, range(partitions))])
-    with serving(directory) as running:
-        running.wait_for(topics)
-        consequences = f"{PAGE}/consequences?broker=3"
-        yield _page(running, "page of a what-if, the first", consequences, WHATIF_PAGE_SECONDS, runs=1)
-        yield _page(running, "page of a what-if, on the same cluster", consequences, WHATIF_PAGE_SECONDS)
-        yield _page(running, "page of a cluster", PAGE, PAGE_SECONDS)
-        offline = min(BOMB, partitions)
-        running.wait_for(outputs.write(row for at in range(offline) for row in outputs.offline(at)))
-        yield _page(running, f"page of a cluster, {offline:,} partitions offline", PAGE, PAGE_SECONDS)
-
-
-def _page(running: Serve, shown: str, path: str, goal_seconds: float, runs: int = RUNS) -> Measured:
-    lines = len(running.get(path).splitlines()) if runs > 1 else 0
-    return Measured(shown, min(running.seconds_of(path, runs)), lines, None, goal_seconds)
-
-
 def table(measured: list[Measured], partitions: int) -> Table:
     """Return the times as columns."""
     title = f"Questions about {partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper"
@@ -223,9 +196,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as directory,
         ZooKeeper(Path(directory), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
     ):
-        outputs = Path(directory) / "outputs"
-        outputs.mkdir()
-        measured = [*measure(zookeeper, asked.partitions, shown), *pages(outputs, asked.partitions)]
+        measured = measure(zookeeper, asked.partitions, shown)
     if asked.json:
         named: dict[str, object] = {row.command: [round(row.seconds, 3), row.cpu_seconds] for row in measured}
         print(json.dumps({**named, **ratios(measured)}, indent=2))

@@ -11,17 +11,14 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
-from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import BrokerId, ControllerEpoch, PartitionId
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow
 from controller.contract.outputs import encode_row
 from controller.contract.row import Row
-from tests.rows import NO_COUNTS
+from tests.rows import Rows
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 
@@ -40,57 +37,48 @@ class Outputs:
         self.partitions = partitions
         self.brokers = brokers
         self._partitions_a_topic = PARTITIONS_A_TOPIC if topics is None else -(-partitions // topics)
-        self._seq = count(1)
+        self._rows = Rows()
         self._topics = 0
 
-    def place(self) -> dict[str, Any]:
-        seq = next(self._seq)
-        return {"cluster": "bench", "generation": 1, "seq": seq, "ordinal": 0, "zxid": seq,
-                "time_ms": int(time.time() * 1000)}  # fmt: skip
-
     def partition(self, at: int, **fields: Any) -> PartitionRow:
-        hosts = tuple((at + place) % self.brokers for place in range(3))
-        well: dict[str, Any] = {
-            "state": "OnlinePartition",
-            "leader": hosts[0],
-            "leader_epoch": 3,
-            "isr": hosts,
-            "replicas": hosts,
-        }
-        topic_number, number = divmod(at, self._partitions_a_topic)
-        topic = f"topic-{topic_number:05}"
-        return PartitionRow(**self.place(), topic=topic, partition=PartitionId(number), **{**well, **fields})
+        return self._rows.partition(*self._name(at), **{**self._now(), **self._hosts(at), **fields})
 
     def broker(self, broker: int) -> BrokerRow:
-        well: dict[str, Any] = {"broker": broker, "registered": True, "epoch": 1, "since_ms": 1}
-        endpoints = (f"PLAINTEXT://b{broker}:9092",)
-        return BrokerRow(**self.place(), **well, endpoints=endpoints)
+        return self._rows.broker(broker, **self._now(), endpoints=(f"PLAINTEXT://b{broker}:9092",))
 
     def controller(self) -> ControllerRow:
-        return ControllerRow(**self.place(), broker=BrokerId(1), epoch=ControllerEpoch(1), since_ms=1)
+        return self._rows.controller(1, **self._now())
 
     def gauges(self) -> GaugesRow:
         """Return gauges that count one topic more each time, so that a reader can identify them."""
         self._topics += 1
-        shares = dict.fromkeys(map(BrokerId, range(self.brokers)), self.partitions // self.brokers)
-        states: dict[str, Any] = {"partitions_by_state": {"OnlinePartition": self.partitions}, "replicas_by_state": {}}
-        return GaugesRow(
-            **self.place(), **NO_COUNTS, **states, ready=True, session="connected",
-            watch_mode="persistent", controller=BrokerId(1), controller_epoch=ControllerEpoch(1), controller_changes=1,
-            active_brokers=self.brokers, topics=self._topics, partitions=self.partitions,
-            leaders_by_broker=shares, replicas_by_broker=shares,
-            records={}, elections={}, isr_changes={}, divergences={},
-        )  # fmt: skip
+        shares = dict.fromkeys(range(self.brokers), self.partitions // self.brokers)
+        counts = {"active_brokers": self.brokers, "topics": self._topics, "partitions": self.partitions}
+        return self._rows.gauges(**self._now(), **counts, leaders_by_broker=shares, replicas_by_broker=shares)
 
     def offline(self, at: int) -> Iterable[Row]:
-        trouble: dict[str, Any] = {"state": "OfflinePartition", "leader": -1, "problem": "no_live_in_sync_replica"}
-        row = self.partition(at, **trouble, problem_since_ms=at, reason="no live in-sync replica: broker 1 crashed")
-        yield row
-        yield AlertRow(
-            **self.place(), id=f"PartitionsOffline/{at}", alert="PartitionsOffline", state="open",
-            severity=Severity.PAGE, subject=f"partition {row.topic}-{row.partition}", group="brokers 1 away",
-            since_ms=at, cause="no live in-sync replica: broker 1 crashed",
-        )  # fmt: skip
+        topic, number = self._name(at)
+        why = "no live in-sync replica: broker 1 crashed"
+        trouble = {"problem_since_ms": at, "reason": why, "leader": -1}
+        yield self._rows.offline(topic, number, **{**self._now(), **self._hosts(at), **trouble})
+        about: dict[str, Any] = {
+            "subject": f"partition {topic}-{number}",
+            "group": "brokers 1 away",
+            "since_ms": at,
+            "cause": why,
+        }
+        yield self._rows.alert(f"PartitionsOffline/{at}", **self._now(), **about)
+
+    def _now(self) -> dict[str, Any]:
+        return {"cluster": "bench", "time_ms": int(time.time() * 1000)}
+
+    def _name(self, at: int) -> tuple[str, int]:
+        topic, number = divmod(at, self._partitions_a_topic)
+        return f"topic-{topic:05}", number
+
+    def _hosts(self, at: int) -> dict[str, Any]:
+        hosts = tuple((at + place) % self.brokers for place in range(3))
+        return {"leader": hosts[0], "leader_epoch": 3, "isr": hosts, "replicas": hosts}
 
     def write(self, rows: Iterable[Row]) -> int:
         """Append the rows, then a heartbeat. Return its number of topics."""

@@ -9,13 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from itertools import islice
 from multiprocessing import get_context
 from operator import itemgetter
@@ -32,7 +30,7 @@ from lab.bench import floor
 from lab.bench.core import Lines
 from lab.bench.figures import Figure, by_size, latencies
 from lab.bench.fleet import fleet_figures, fleet_of
-from lab.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, KONTRAST, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
+from lab.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
 from streaming.spark_class_archive import make as make_class_archive
 from tests.processes import command_line_of, descendants, program_of
 from transport.journal import end_offset
@@ -43,15 +41,6 @@ FLOOR_WARM_UP, FLOOR_ROUNDS = 20, 80
 FLOOR_PARTITIONS = 1_000  # the number does not matter, because the floor passes each record through
 # A job's time as a multiple of the floor's, at the median and at the 99th percentile.
 FLOOR_GOALS = {"change": ("at most 1.15", "at most 1.4"), "heartbeat": ("at most 1.1", "")}
-FORCING_PARTITIONS = 20_000
-# A job without forced writes shows the cost of forcing a checkpoint to disk. Users cannot run such a job.
-WITHOUT_FORCING = (
-    sys.executable,
-    "-c",
-    "from streaming.checkpoint.files import CheckpointFiles; CheckpointFiles.force = lambda self: None; "
-    "from cli.start import main; main()",
-    "stream",
-)
 LOADED_SECONDS = 10
 READY = "the gauges are complete"
 _STAGE_LOOK_SECONDS = 0.02  # a look at all processes takes 3 ms, which a busier loop would take from the start
@@ -195,28 +184,6 @@ def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[F
     yield Figure("the writes that confirm it, all out", "s", time.perf_counter() - began)
 
 
-def forcing_figures(options: Sequence[str], say: Callable[[str], None]) -> Iterator[Figure]:
-    """Yield single changes of two jobs in turn, of which one does not force its checkpoint to disk."""
-    programs = {"forced": KONTRAST, "not forced": WITHOUT_FORCING}
-    clusters = {name: Lines(FORCING_PARTITIONS) for name in programs}
-    took: dict[str, list[float]] = {name: [] for name in programs}
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory, ExitStack() as running:
-        jobs = {name: Job(Path(directory) / name, options, program) for name, program in programs.items()}
-        for name, job in jobs.items():
-            say(name)
-            job.source.append(clusters[name].snapshot())
-            running.enter_context(job.running())
-            job.until_row("gauges", lambda row: row.ready)
-        changes = {name: lines.endless_changes() for name, lines in clusters.items()}
-        say("single changes in turn")
-        for number in range(WARM_UP + SINGLE_CHANGES):
-            for name, job in jobs.items():
-                seconds = job.seconds_of(next(changes[name]), "metadata")
-                took[name] += [seconds] if number >= WARM_UP else []
-    for name, all_seconds in took.items():
-        yield from latencies(f"one change, checkpoint {name}", all_seconds)
-
-
 def show(of: str, sizes: Sequence[int | str], columns: Sequence[Sequence[Figure]]) -> None:
     """Print the figures by size."""
     title = f"The Spark job, {of}; load average {os.getloadavg()[0]:.1f}"
@@ -238,7 +205,6 @@ def options() -> argparse.Namespace:
     parser.add_argument(
         "--option", action="append", default=[], help="of `kontrast stream`, like --option=--master=local[1]"
     )
-    parser.add_argument("--forcing", action="store_true", help="only what forcing the checkpoint to disk costs")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     return parser.parse_args()
 
@@ -252,10 +218,6 @@ def main() -> None:
     def saying(size: str) -> Callable[[str], None]:
         return lambda word: screen.print(f"{size}: {word}")
 
-    if asked.forcing:
-        forcing = list(forcing_figures(asked.option, saying("forcing")))
-        show("two at a time; by partitions", [FORCING_PARTITIONS], [forcing])
-        return
     clusters = {str(size): list(figures(size, asked.option, saying(f"{size:,}"))) for size in asked.partitions}
     fleets = {}
     for count, partitions in asked.fleet:

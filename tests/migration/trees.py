@@ -92,9 +92,15 @@ def _led_by_kraft(tree: Tree) -> None:
 PERSISTENT = frozenset({"leftover-controller", "broker-in-zookeeper"})  # faults with a /controller of no session
 Fault = Callable[[Tree], object]
 
+
+def _written(path: str, content: Content) -> tuple[str, Fault]:
+    """Return a fault in the znode itself, whose content is this."""
+    return path, lambda tree: tree.update({path: content})
+
+
 # KEY is found once in the clean tree after this, at the znode beside it.
 FAULTS: Mapping[str, tuple[str, Fault]] = {
-    "earlier-attempt": ("/migration", lambda tree: tree.update({"/migration": _migration(303)})),
+    "earlier-attempt": _written("/migration", _migration(303)),
     "no-replicas": (
         "/brokers/topics/a",
         lambda tree: (
@@ -102,65 +108,26 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
             tree.pop("/brokers/topics/a/partitions/1/state"),
         ),
     ),
-    "quota-no-number": (
-        "/config/users/<default>/clients/app",
-        lambda tree: tree.update({"/config/users/<default>/clients/app": settings(producer_byte_rate="much")}),
+    "quota-no-number": _written("/config/users/<default>/clients/app", settings(producer_byte_rate="much")),
+    "scram-malformed": _written("/config/users/bob", settings(**{"SCRAM-SHA-512": "password=hunter2"})),
+    "acl-malformed": _written("/kafka-acl/Topic/b", {"version": 1, "acls": [{"principal": "hunter2"}]}),
+    "config-no-text": _written("/config/topics/a", {"version": 1, "config": {"retention.ms": 1000}}),
+    "acl-no-json": _written("/kafka-acl/Topic/b", b"hunter2"),
+    "broker-config-name": _written("/config/brokers/b1", settings(background__threads="5")),
+    "producer-ids-no-json": _written("/latest_producer_id_block", b"0-999"),
+    "broker-password": _written("/config/brokers/1", settings(listener__name__x__ssl__key__password="hunter2")),
+    "quota-unknown": _written("/config/clients/app", settings(connection_creation_rate="5")),
+    "quota-fraction": _written("/config/users/bob", settings(consumer_byte_rate="1000.5")),
+    "migration-null": _written("/migration", None),
+    "migration-unreadable": _written("/migration", b""),
+    "leftover-controller": _written(
+        "/controller", {"version": 2, "brokerid": 3001, "timestamp": "1", "kraftControllerEpoch": 7}
     ),
-    "scram-malformed": (
-        "/config/users/bob",
-        lambda tree: tree.update({"/config/users/bob": settings(**{"SCRAM-SHA-512": "password=hunter2"})}),
-    ),
-    "acl-malformed": (
-        "/kafka-acl/Topic/b",
-        lambda tree: tree.update({"/kafka-acl/Topic/b": {"version": 1, "acls": [{"principal": "hunter2"}]}}),
-    ),
-    "config-no-text": (
-        "/config/topics/a",
-        lambda tree: tree.update({"/config/topics/a": {"version": 1, "config": {"retention.ms": 1000}}}),
-    ),
-    "acl-no-json": ("/kafka-acl/Topic/b", lambda tree: tree.update({"/kafka-acl/Topic/b": b"hunter2"})),
-    "broker-config-name": (
-        "/config/brokers/b1",
-        lambda tree: tree.update({"/config/brokers/b1": settings(background__threads="5")}),
-    ),
-    "producer-ids-no-json": (
-        "/latest_producer_id_block",
-        lambda tree: tree.update({"/latest_producer_id_block": b"0-999"}),
-    ),
-    "broker-password": (
-        "/config/brokers/1",
-        lambda tree: tree.update({"/config/brokers/1": settings(listener__name__x__ssl__key__password="hunter2")}),
-    ),
-    "quota-unknown": (
-        "/config/clients/app",
-        lambda tree: tree.update({"/config/clients/app": settings(connection_creation_rate="5")}),
-    ),
-    "quota-fraction": (
-        "/config/users/bob",
-        lambda tree: tree.update({"/config/users/bob": settings(consumer_byte_rate="1000.5")}),
-    ),
-    "migration-null": ("/migration", lambda tree: tree.update({"/migration": None})),
-    "migration-unreadable": ("/migration", lambda tree: tree.update({"/migration": b""})),
-    "leftover-controller": (
-        "/controller",
-        lambda tree: tree.update(
-            {"/controller": {"version": 2, "brokerid": 3001, "timestamp": "1", "kraftControllerEpoch": 7}}
-        ),
-    ),
-    "absent-broker": (
-        "/brokers/topics/a",
-        lambda tree: tree.update({"/brokers/topics/a": topic("a", partitions={"0": [1, 2, 9], "1": [2, 1, 9]})}),
-    ),
-    "topic-without-id": (
-        "/brokers/topics/a",
-        lambda tree: tree.update({"/brokers/topics/a": {k: v for k, v in topic("a").items() if k != "topic_id"}}),
-    ),
-    "topic-no-json": ("/brokers/topics/a", lambda tree: tree.update({"/brokers/topics/a": b"{"})),
-    "offline-log-directory": (
-        "/log_dir_event_notification/log_dir_event_0000000000",
-        lambda tree: tree.update(
-            {"/log_dir_event_notification/log_dir_event_0000000000": {"version": 1, "broker": 1, "event": 1}}
-        ),
+    "absent-broker": _written("/brokers/topics/a", topic("a", partitions={"0": [1, 2, 9], "1": [2, 1, 9]})),
+    "topic-without-id": _written("/brokers/topics/a", {k: v for k, v in topic("a").items() if k != "topic_id"}),
+    "topic-no-json": _written("/brokers/topics/a", b"{"),
+    "offline-log-directory": _written(
+        "/log_dir_event_notification/log_dir_event_0000000000", {"version": 1, "broker": 1, "event": 1}
     ),
     "generated-broker-id": (
         "/brokers/ids/1001",
@@ -172,36 +139,21 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
         lambda tree: tree.update({f"/brokers/ids/{new}": tree.pop(f"/brokers/ids/{new - 100}") for new in (101, 102)}),
     ),
     "controller-id": ("/brokers/ids/2", lambda _tree: None),  # by --controller-ids 2,3
-    "control-plane-listener": (
-        "/brokers/ids/2",
-        lambda tree: tree.update({"/brokers/ids/2": broker(listener="CONTROLPLANE")}),
-    ),
+    "control-plane-listener": _written("/brokers/ids/2", broker(listener="CONTROLPLANE")),
     "protocol-version": ("/feature", lambda tree: tree.pop("/feature")),
-    "config-no-json": ("/config/topics/a", lambda tree: tree.update({"/config/topics/a": b"retention.ms=1000"})),
+    "config-no-json": _written("/config/topics/a", b"retention.ms=1000"),
     "no-state": (
         "/brokers/topics/a/partitions/1/state",
         lambda tree: tree.pop("/brokers/topics/a/partitions/1/state"),
     ),
-    "shared-topic-id": ("/brokers/topics/b", lambda tree: tree.update({"/brokers/topics/b": topic("a")})),
-    "no-leader": (
-        "/brokers/topics/a/partitions/0/state",
-        lambda tree: tree.update({"/brokers/topics/a/partitions/0/state": state(-1, [1])}),
-    ),
-    "reassignment": (
-        "/brokers/topics/a",
-        lambda tree: tree.update({"/brokers/topics/a": topic("a", removing_replicas={"0": [2]})}),
-    ),
-    "orphan-config": ("/config/topics/gone", lambda tree: tree.update({"/config/topics/gone": settings()})),
-    "pending-deletion": ("/admin/delete_topics/b", lambda tree: tree.update({"/admin/delete_topics/b": None})),
-    "stray-state": (
-        "/brokers/topics/a/partitions/2/state",
-        lambda tree: tree.update({"/brokers/topics/a/partitions/2/state": state(1, [1])}),
-    ),
-    "leftover-trigger": (
-        "/admin/preferred_replica_election",
-        lambda tree: tree.update({"/admin/preferred_replica_election": {"version": 1, "partitions": []}}),
-    ),
-    "small-epoch": ("/controller_epoch", lambda tree: tree.update({"/controller_epoch": b"2"})),
+    "shared-topic-id": _written("/brokers/topics/b", topic("a")),
+    "no-leader": _written("/brokers/topics/a/partitions/0/state", state(-1, [1])),
+    "reassignment": _written("/brokers/topics/a", topic("a", removing_replicas={"0": [2]})),
+    "orphan-config": _written("/config/topics/gone", settings()),
+    "pending-deletion": _written("/admin/delete_topics/b", None),
+    "stray-state": _written("/brokers/topics/a/partitions/2/state", state(1, [1])),
+    "leftover-trigger": _written("/admin/preferred_replica_election", {"version": 1, "partitions": []}),
+    "small-epoch": _written("/controller_epoch", b"2"),
 }
 
 
