@@ -131,8 +131,9 @@ def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     may_be_poisoned = header.profile.fences_writes and not tx.state.record.resync  # a gap hides how the term ended
-    # A controller that had not begun the event hung, or owed nothing, and an idle process tries no write.
-    if may_be_poisoned and stopped_in is not None and stopped_in.begun and _is_among_removals(tx, stopped_in):
+    # A controller that had not begun the event hung, or owed nothing. It may read a later event together with this one.
+    is_sure = stopped_in is not None and stopped_in.begun and (len(due) == 1 or stopped_in.first_write_ms > 0)
+    if may_be_poisoned and stopped_in is not None and is_sure and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"

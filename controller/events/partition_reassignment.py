@@ -85,14 +85,17 @@ def znode_removed(tx: Transaction) -> None:
 def judge_unseen(tx: Transaction) -> None:
     """Judge the reassignments after a gap, which may hide that their new replicas got in sync, or their end.
 
-    Up to 2.3 only requests show what is under way, and the controller removes them at the end.
+    Up to 2.3 only requests show what is under way, and the controller removes them at the end. From 2.4 on the topic's
+    znode shows it, so a plan that neither shows was of a request that no controller read.
     """
     by_topic_znode = tx.header.profile.reassigns_in_topic_znode
     asked = {TopicPartition(entry.topic, entry.partition) for entry in tx.header.triggers.reassign or ()}
-    for tp in [tp for tp in reassigning(tx.state) if not by_topic_znode and tp not in asked]:
+    planned = tx.state.every(lambda partition: partition.reassigning or bool(partition.pending_assignments))
+    for tp in [tp for tp in planned if tp not in asked]:
         partition = tx.state.topics[tp.topic].partitions[tp.partition]
         shown = partition.zk_assignment or partition.assignment
-        adopt_shown(tx, tp, partition, ReplicaAssignment(shown.replicas))
+        if not (by_topic_znode and shown.is_being_reassigned):
+            adopt_shown(tx, tp, partition, ReplicaAssignment(shown.replicas))
     _complete_in_sync(tx, reassigning(tx.state))
 
 

@@ -161,7 +161,7 @@ class MutableState:
         return self._found(predicate, self.replica_index.unsettled.items())
 
     def every(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
-        """Return the partitions with the predicate, in order, by a walk that only a complete read can afford."""
+        """Return the partitions with the predicate, in order, by a walk that only a full reading can afford."""
         return _in_order(
             TopicPartition(name, number)
             for name, topic in self.topics

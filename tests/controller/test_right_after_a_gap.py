@@ -221,6 +221,17 @@ def test_a_reassignment_that_began_and_ended_in_a_gap_is_what_zookeeper_shows(re
     assert_well(history)
 
 
+def test_a_reassignment_under_way_after_a_gap_goes_on():
+    history = ZnodeHistory(release=(2, 8)).start(1, 2, 3, topics={"b": {0: ([3, 2], 3, 0, [3, 2])}})
+    session(history, "suspended")
+    moving = topic_znode({0: [1, 3, 2]}, adding_replicas={"0": [1]}, removing_replicas={"0": [2]})
+    history.write("/brokers/topics/b", moving, resync=True)
+    history.write("/brokers/topics/b/partitions/0/state", state_znode(3, 1, [3, 2], 1), resync=True)
+    session(history, "connected")
+    shown = history.row("b", 0)
+    assert (shown.replicas, shown.adding_replicas, shown.removing_replicas) == ((1, 3, 2), (1,), (2,))
+
+
 def test_an_alert_names_a_broker_that_is_away():
     topics = {"t": {0: ([4, 1], 4, 0, [4, 1])}, "u": {0: ([2, 3], 2, 0, [2, 3])}}
     history = ZnodeHistory(release=(1, 1)).start(1, 2, 3, 4, controller=3, topics=topics)
@@ -307,6 +318,8 @@ COME_TO_REST = {
     "late-before-its-term-ended": (2, 1),
     "notified-before-a-failover": (1, 0),
     "overwritten-expansion": (3, 4),
+    "request-of-a-topic-created-again": (2, 1),
+    "two-departures-before-its-term-ended": None,
     "two-returns-across-a-gap": (0, 10),
 }
 
@@ -317,12 +330,12 @@ def test_a_history_comes_to_rest_as_zookeeper_shows(name, release):
     checked = Checked(release, {})
     for record in (*records, *heartbeats_after(records[-1], 1_000, 1_000, *[13_000] * 10)):
         checked.apply(record)
-    gone = {record.path: record.seq for record in records if record.kind is RecordKind.DELETED}
+    gone = {record.path: at for at, record in enumerate(records) if record.kind is RecordKind.DELETED}
     checked.check_at_rest(
         {
             record.path: Znode(record.content, record.czxid, record.mzxid, record.version, record.ephemeral_owner, 0)
-            for record in records
-            if record.kind is RecordKind.NODE and record.seq > gone.get(record.path, -1)
+            for at, record in enumerate(records)
+            if record.kind is RecordKind.NODE and at > gone.get(record.path, -1)
         }
     )
     checked.check_other_ways()
