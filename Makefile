@@ -17,7 +17,7 @@ install: ## Make .venv/bin/kontrast, get Java and the Maven artifacts where they
 	@sh deploy/install.sh
 
 install-dev: ## The same with what the tests need
-	@sh deploy/install.sh --dev
+	@sh lab/install_dev.sh
 
 demo: install ## Play the story on an embedded cluster and stay up until Ctrl-C (ONCE=1: end after the story)
 	@.venv/bin/kontrast demo $(if $(filter-out 0,$(ONCE)),--once)
@@ -184,7 +184,7 @@ docs-site: build/site-env/installed ## Build the site of docs/ in build/site: st
 	NO_MKDOCS_2_WARNING=1 $(SITE_PYTHON) -m mkdocs build --strict --quiet
 
 boards: install-dev ## Write the Grafana boards from their sources
-	.venv/bin/python -m deploy.boards
+	.venv/bin/python -m lab.boards
 
 rules: ## Write the rules of Prometheus with absolute links in build/rules (PAGE_URL=, DOCS_URL= and GRAFANA_URL=)
 	mkdir -p build/rules
@@ -205,13 +205,13 @@ board-schema: ## Renew the JSON Schema of a board from Grafana's published types
 	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make
 
 dist: install-dev ## What spark-submit needs, the bill of materials (CycloneDX) and third-party licences, in dist/
-	@.venv/bin/python deploy/dist.py
-	@.venv/bin/python deploy/bill_of_materials.py
+	@.venv/bin/python lab/release/dist.py
+	@.venv/bin/python lab/release/bill_of_materials.py
 
 VERSION ?= 1.0.0
 
 release: install-dev ## Wheel, sdist, kontrast.zip, SBOM, changes and checksums of the newest commit (VERSION=1.0.0 HOME_URL=)
-	@.venv/bin/python deploy/release.py $(VERSION) $(HOME_URL)
+	@.venv/bin/python lab/release/release.py $(VERSION) $(HOME_URL)
 
 lock: install-dev ## Renew the pins in requirements/
 	.venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes --no-header \

@@ -1,9 +1,6 @@
 #!/bin/sh
 # Makes .venv with all that Kontrast needs, gets Java where there is none, and fills the cache of Maven artifacts.
 #
-#   sh deploy/install.sh          what `kontrast` needs to run
-#   sh deploy/install.sh --dev    that, and what the tests need
-#
 # $PYTHON names the Python to use (default: the first of python3, python3.10, ... that is 3.10 or newer).
 # Done steps are skipped. As root on Debian, missing system packages are installed; otherwise it says what to install.
 set -eu
@@ -15,11 +12,8 @@ venv_python=.venv/bin/python
 say() { printf 'install: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 1; }
 
-case "${1-}" in
-    '') profile=run ;;
-    --dev) profile=dev ;;
-    *) fail "unknown argument $1: the only one is --dev" ;;
-esac
+[ $# = 0 ] || fail "unknown argument $1: there is none"
+profile=${profile:-run} # lab/install_dev.sh reads this file for the profile dev
 
 # --- system packages --------------------------------------------------------------------------------------------------
 
@@ -130,80 +124,10 @@ get_java() {
     problem=$(java_problem) || fail "$problem"
 }
 
-# Some tests run programs of Prometheus. Only these are taken from the packages: nothing is set up or started.
-get_monitoring() {
-    [ "$profile" = dev ] || return 0
-    get_programs prometheus prometheus promtool
-    get_programs prometheus-alertmanager alertmanager amtool
-}
-
-# Debian's alertmanager does not start without this directory of its package; others have it within.
-alertmanager_templates=/usr/share/prometheus/alertmanager
-
-is_missing() {
-    ! (PATH=$root/.venv/bin:$PATH && command -v "$1") >/dev/null 2>&1 ||
-        { [ "$1" = alertmanager ] && [ -e .venv/bin/alertmanager ] && [ ! -e "$alertmanager_templates" ]; }
-}
-
-# get_programs PACKAGE PROGRAM...: Debian puts the package's name before a program's where the bare one is too general.
-get_programs() (
-    package=$1
-    shift
-    missing=
-    for program in "$@"; do
-        is_missing "$program" && missing="$missing $program"
-    done
-    [ -n "$missing" ] || exit 0
-    if ! can_apt; then
-        say "not in PATH:$missing. Tests that need them will fail: install them (Debian: package $package)"
-        exit 0
-    fi
-    say "fetching the programs of the system package $package"
-    unpacked=$(mktemp -d)
-    trap 'rm -rf "$unpacked"' EXIT
-    apt_update
-    (cd "$unpacked" && apt-get download -qq -o APT::Sandbox::User=root "$package" >&2 && dpkg-deb -x ./*.deb .)
-    for program in $missing; do
-        found=$unpacked/usr/bin/$program
-        [ -e "$found" ] || found=$unpacked/usr/bin/prometheus-$program
-        mv "$found" ".venv/bin/$program"
-    done
-    if [ -d "$unpacked$alertmanager_templates" ] && [ ! -e "$alertmanager_templates" ]; then
-        mkdir -p "$(dirname "$alertmanager_templates")"
-        cp -R "$unpacked$alertmanager_templates" "$alertmanager_templates"
-    fi
-)
-
-# The live page is tested in it. It needs some hundred libraries, so it is installed and not unpacked.
-get_browser() {
-    [ "$profile" = dev ] || return 0
-    is_missing chromium || return 0
-    if can_apt; then
-        apt_install chromium
-    else
-        say "not in PATH: chromium. Tests that need it will fail: install it (Debian: package chromium)"
-    fi
-}
-
-# A test sets the wall clock of a process by it. It brings a library that has its place, so it is installed as well.
-get_clock() {
-    [ "$profile" = dev ] || return 0
-    is_missing faketime || return 0
-    if can_apt; then
-        apt_install faketime
-    else
-        say "not in PATH: faketime. Tests that need it will fail: install it (Debian: package faketime)"
-    fi
-}
-
 make_venv
 install_packages
 get_java
-get_monitoring
-get_browser
-get_clock
 # For whoever runs it without the right to write here: each of Spark's Python processes would translate it again.
 "$venv_python" -m compileall -q cli controller dashboards ingest migration outputs questions streaming transport wording
 "$venv_python" -m streaming.java.artifacts --quiet
 "$venv_python" -m streaming.spark_class_archive
-[ "$profile" != dev ] || "$venv_python" -m cli.embedded.class_archives

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import dashboards
-
-GRAFANA = Path(dashboards.__file__).parent / "grafana"
+GRAFANA = Path(__file__).parents[2] / "deploy" / "helm" / "kontrast" / "boards"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,9 +37,9 @@ RULES = {name: file.read_text(encoding="utf-8") for name, file in FILES.items()}
 ALERTS = {name: re.findall(r"^ +- alert: (\w+)$", rules, re.MULTILINE) for name, rules in RULES.items()}
 ALL_ALERTS = [alert for name in NAMES for alert in ALERTS[name]]
 KINDS = [*ALERT_KINDS, BROKER_VIEW, FINALIZED_TOO_EARLY]
-BOARDS = {path.stem for path in (ROOT / "dashboards" / "grafana").glob("*.json")}
+BOARDS = {path.stem for path in (ROOT / "deploy" / "helm" / "kontrast" / "boards").glob("*.json")}
 ALWAYS_FIRES = {"KontrastWatchdog"}
-RULES_TESTS = {name: PROMETHEUS / "tests" / f"{name}.test.yml" for name in NAMES}
+RULES_TESTS = {name: ROOT / "tests" / "deploy" / "prometheus" / f"{name}.test.yml" for name in NAMES}
 CASES = "".join(path.read_text(encoding="utf-8") for path in RULES_TESTS.values())
 PASSED_ON = "KontrastAlert"  # the rule for each kind
 OF_ONE_MEANING = [alert for alert in ALL_ALERTS if alert != PASSED_ON]

@@ -114,12 +114,12 @@ def test_grafanas_types_refuse_what_is_misspelt(path, value):
 @pytest.mark.generated
 @made_on_newer_pythons
 def test_the_committed_json_is_what_the_code_makes():
-    from deploy.boards.__main__ import board_files
+    from lab.boards.__main__ import board_files
 
     made = board_files()
     assert sorted(made) == FILES
     for name in FILES:
-        assert (GRAFANA / name).read_text(encoding="utf-8") == made[name], "run `python -m deploy.boards`"
+        assert (GRAFANA / name).read_text(encoding="utf-8") == made[name], "run `python -m lab.boards`"
 
 
 @pytest.mark.parametrize("name", FILES)

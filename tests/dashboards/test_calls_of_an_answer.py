@@ -18,7 +18,7 @@ from controller.contract.problem import Problem
 from dashboards.page.interface import PARTITION
 from dashboards.page.newest_pages import PageConfig, PageState
 from dashboards.page.routes import LivePage
-from deploy.dist import PACKAGES
+from lab.release.dist import PACKAGES
 from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
 from questions.explain.explanation import Explanation

@@ -140,14 +140,13 @@ class Builder:
         source, target = words
         there = root / (target if target.startswith("/") else f"{work}/{target}").lstrip("/")
         if origin is None:
-            assert source == ".", "only the whole checkout is copied"
-            self._copy_checkout(there)
+            self._copy_checkout(source, there)
             return
         there.parent.mkdir(parents=True, exist_ok=True)
         subprocess.run(["cp", "-a", "--reflink=auto", self._directory / origin / source.lstrip("/"), there], check=True)
 
-    def _copy_checkout(self, there: Path) -> None:
-        """Copy the files of the present checkout that git knows, but for those that .dockerignore names."""
+    def _copy_checkout(self, source: str, there: Path) -> None:
+        """Copy the checkout's files below `source` that git knows, but for those that .dockerignore names."""
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
@@ -156,9 +155,11 @@ class Builder:
         ).stdout.split(b"\0")
         ignored = set((ROOT / ".dockerignore").read_text().split())
         for name in filter(None, map(os.fsdecode, listed)):
-            if name.split("/")[0] not in ignored and (ROOT / name).is_file():
-                (there / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(ROOT / name, there / name)
+            is_sent = name.split("/")[0] not in ignored or f"!{name}" in ignored
+            if is_sent and Path(name).is_relative_to(source) and (ROOT / name).is_file():
+                copy = there / Path(name).relative_to(source)
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, copy)
 
 
 def main() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import bill_of_materials
+from lab.release import bill_of_materials
 from streaming.java.artifacts import LOCK_FILE, read_lock
 from streaming.java.licences import LICENCES_FILE, read_licences
 

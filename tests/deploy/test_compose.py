@@ -133,6 +133,10 @@ def test_every_command_line_runs_and_kontrast_reaches_every_server(machine):
     assert {"kontrast-self", "kontrast-cluster"} <= {group["name"] for group in groups}
 
 
+def test_every_service_has_a_limit_of_memory_and_of_its_log():
+    assert all(service["mem_limit"] and service["logging"]["options"]["max-size"] for service in SERVICES.values())
+
+
 def test_every_file_that_grafana_gets_exists_and_the_boards_are_where_it_looks():
     binds = dict(volume.split(":")[1::-1] for volume in SERVICES["grafana"]["volumes"] if volume.startswith("."))
     assert all((ROOT / "deploy" / "compose" / source).is_dir() for source in binds.values())

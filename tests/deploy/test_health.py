@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 
 import pytest
@@ -25,6 +26,12 @@ def test_a_certificate_of_any_authority_is_good_enough(tmp_path):
     tls.load_cert_chain(certificate, certificate.with_suffix(".key"))
     with HttpServer(say(200), tls) as server:
         assert is_healthy((server.port,))
+
+
+def test_an_open_port_without_an_answer_is_unhealthy_beside_one_with_answers(monkeypatch):
+    monkeypatch.setattr("deploy.health._TIMEOUT_SECONDS", 0.2)
+    with HttpServer(say(200)) as server, socket.create_server(("127.0.0.1", 0)) as hangs:
+        assert not is_healthy((server.port, hangs.getsockname()[1]))
 
 
 def test_silence_at_both_ports_is_unhealthy():

@@ -74,6 +74,17 @@ def test_each_base_may_be_named_by_digest_and_is_debians_stable_by_default():
     assert "deploy" not in (ROOT / ".dockerignore").read_text().splitlines()
 
 
+@pytest.mark.parametrize("stage", ["image", "light"])
+def test_it_has_no_maker_of_the_project_and_no_setuid_program(stage):
+    (origin,) = {origin for origin in re.findall(r"--from=(\S+) /opt/kontrast ", " ".join(_steps(stage, "COPY")))}
+    assert _steps(origin, "COPY") == [". ."]
+    assert _steps(origin, "RUN")[1].startswith("rm -r lab && ")
+    assert {"tests", "lab"} <= set((ROOT / ".dockerignore").read_text().split())
+    programs = {str(file.relative_to(ROOT / "deploy")) for file in (ROOT / "deploy").rglob("*.py")}
+    assert programs == {"entrypoint.py", "health.py", "spark/kontrast-stream.py"}
+    assert " && find / -xdev -type f -perm /6000 -exec chmod a-s {} + " in " ".join(_steps("runtime", "RUN")[0].split())
+
+
 @pytest.mark.parametrize("stage", ["build", "build-light", "bill"])
 def test_each_stage_that_fetches_knows_the_authority_and_the_mirrors(stage):
     assert {"CA_FILE", "PIP_INDEX_URL", "DEFAULT_ARTIFACT_REPOSITORY"} <= set(" ".join(_steps(stage, "ARG")).split())
@@ -87,8 +98,10 @@ def test_it_has_the_bill_of_materials_and_not_the_tools_that_make_it():
     (tools,) = re.findall(r"--require-hashes --constraint requirements/dev.txt\s+(.+?)\s+&&", making)
     pins = (ROOT / "requirements" / "dev.txt").read_text(encoding="utf-8")
     assert all(re.search(rf"^{tool}==.* \\\n    --hash=sha256:", pins, re.MULTILINE) for tool in tools.split())
-    ((program, of_bill),) = re.findall(r"\.venv/bin/python (deploy/\S+) (.+)", making)
+    ((program, of_bill),) = re.findall(r"\.venv/bin/python (lab/\S+) (.+)", making)
     assert (ROOT / program).exists()
+    assert f"!{program}" in (ROOT / ".dockerignore").read_text().splitlines()
+    assert [rest for word, rest in STAGES["bill"].steps if word == "COPY"] == ["lab lab"]
     installed = re.findall(r"-r (requirements/\S+)", " ".join(_steps("build", "RUN")))
     assert of_bill.split() == ["requirements/run.txt", *installed]
     copied = [rest for rest in _steps("image", "COPY") if rest.startswith("--from=bill ")]

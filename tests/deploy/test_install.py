@@ -43,7 +43,7 @@ def install(checkout, *arguments, **environment):
 def test_an_unknown_argument_is_refused_by_name(checkout):
     ended = install(checkout, "--fast")
     assert ended.returncode == 1
-    assert ended.stderr == "install: unknown argument --fast: the only one is --dev\n"
+    assert ended.stderr == "install: unknown argument --fast: there is none\n"
 
 
 def test_a_python_that_cannot_be_used_is_refused_by_name_and_nothing_is_made(checkout):

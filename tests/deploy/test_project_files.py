@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from trove_classifiers import classifiers, deprecated_classifiers
 
-from deploy.dist import PACKAGES
+from lab.release.dist import PACKAGES
 from transport.toml_file import read_toml
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy import release
+from lab.release import release
 from tests.programs import program
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1200)]
@@ -74,7 +74,7 @@ def test_the_chart_is_one_that_helm_installs_with_its_rules_and_boards(released)
     assert made.returncode == 0, made.stderr
     assert f'image: "kontrast:{VERSION}"' in made.stdout
     assert made.stdout.count("kind: PrometheusRule") == 2
-    assert made.stdout.count("-board\n") == len(list((release.ROOT / "dashboards" / "grafana").glob("*.json")))
+    assert made.stdout.count("-board\n") == len(list(release.ROOT.glob("deploy/helm/kontrast/boards/*.json")))
 
 
 def test_each_command_has_a_man_page_with_its_exit_codes(released):

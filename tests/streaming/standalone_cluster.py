@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyspark
 
-from deploy import dist
+from lab.release import dist
 from tests.processes import command_line_of, descendants
 from tests.streaming.cluster_records import Streams
 from tests.waiting import eventually

@@ -14,7 +14,7 @@ import pytest
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import decode_row
 from controller.restore.stored_context import STATE_VERSION
-from deploy.dist import PACKAGES
+from lab.release.dist import PACKAGES
 from streaming.checkpoint.directory import BEGINS_AGAIN, STATE_FORMAT
 from tests.archives import extract
 from tests.lanes import in_gate

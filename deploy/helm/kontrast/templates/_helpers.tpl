@@ -19,6 +19,23 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if regexMatch (printf `(?m)^\s*%s\s*=` $key) .root.Values.config }}HTTPS{{ end }}
 {{- end }}
 
+{{/* A quantity of memory, as Kubernetes (3Gi) or Spark (3g) writes it, in mebibytes. */}}
+{{- define "kontrast.mebibytes" -}}
+{{- $unit := regexFind "[A-Za-z]*$" (toString .) }}
+{{- $factor := get (dict "k" 1024 "Ki" 1024 "m" 1048576 "Mi" 1048576 "M" 1e6 "g" 1073741824 "Gi" 1073741824 "G" 1e9 "t" 1099511627776 "Ti" 1099511627776 "T" 1e12) $unit | default 1 }}
+{{- divf (mulf (trimSuffix $unit (toString .) | float64) $factor) 1048576 }}
+{{- end }}
+
+{{/* The names by which clients in the cluster reach the service. */}}
+{{- define "kontrast.hosts" -}}
+{{- $name := include "kontrast.name" . }}
+{{- $names := list $name }}
+{{- range list "" ".svc" ".svc.cluster.local" }}
+{{- $names = append $names (printf "%s.%s%s" $name $.Release.Namespace .) }}
+{{- end }}
+{{- $names | join "," }}
+{{- end }}
+
 {{- define "kontrast.claim" -}}
 {{ .Values.persistence.existingClaim | default (printf "%s-state" (include "kontrast.name" .)) }}
 {{- end }}
@@ -121,8 +138,13 @@ spec:
           image: {{ include "kontrast.image" (dict "root" .root "image" .image) | quote }}
           imagePullPolicy: {{ .root.Values.image.pullPolicy }}
           args: [{{ .command }}]
-          {{- with .root.Values.extraEnv }}
-          env: {{ toYaml . | nindent 12 }}
+          {{- $hosts := and (ne .command "watch") (ne .command "stream") (not (regexMatch `(?m)^\s*(serve\.)?allowed_hosts\s*=` .root.Values.config)) }}
+          {{- if or $hosts .root.Values.extraEnv }}
+          env:
+            {{- if $hosts }}
+            - {name: KONTRAST_SERVE__ALLOWED_HOSTS, value: {{ include "kontrast.hosts" .root | quote }}}
+            {{- end }}
+            {{- with .root.Values.extraEnv }}{{ toYaml . | nindent 12 }}{{ end }}
           {{- end }}
           securityContext:
             allowPrivilegeEscalation: false

@@ -13,8 +13,8 @@ from grafana_foundation_sdk.models import dashboard as models
 from controller.rules.election import Strategy
 from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
-from deploy.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
-from deploy.boards.queries import increase, of_clusters
+from lab.boards.panels import DATASOURCE, KONTRAST_URL, LIVE_PAGE
+from lab.boards.queries import increase, of_clusters
 
 _UNCLEAN = f'strategy="Unclean{Strategy.OFFLINE.value}"'
 _EPOCHS = of_clusters(cluster_metrics.CONTROLLER_EPOCH)

@@ -19,7 +19,7 @@ from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+((a|b|rc)\d+)?")
 _URL = re.compile(r"https://[\w.:/~-]+")
@@ -39,8 +39,8 @@ _CHART = "deploy/helm/kontrast"
 _PINNED = ("requirements/run.txt", "requirements/mcp.txt", "requirements/kerberos.txt")
 _PIN = re.compile(r"^([\w.-]+==\S+(?: ; .+?)?)(?: \\)?$", re.MULTILINE)
 _STEPS = (
-    ("deploy/dist.py",),
-    ("deploy/bill_of_materials.py",),
+    ("lab/release/dist.py",),
+    ("lab/release/bill_of_materials.py",),
     ("-m", "hatchling", "build", "--directory", "dist"),
 )
 
@@ -64,7 +64,7 @@ def make(version: str, directory: Path, home_url: str = "") -> Iterable[Path]:
         shutil.copy(export / _UNIT, export / "dist")
         _write_constraints(export)
         day = f"{datetime.fromtimestamp(committed_seconds, timezone.utc):%Y-%m-%d}"
-        subprocess.run([sys.executable, "deploy/man_pages.py", "man", version, day], cwd=export, check=True)
+        subprocess.run([sys.executable, "lab/release/man_pages.py", "man", version, day], cwd=export, check=True)
         dist = export / "dist"
         man_pages = {path: f"man1/{path.name}" for path in (export / "man").iterdir()}
         _pack(dist / f"kontrast-man-{version}.tgz", man_pages, committed_seconds)

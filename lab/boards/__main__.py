@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deploy.boards import cluster, fleet, pipeline
-from deploy.boards.board import board_json
+from lab.boards import cluster, fleet, pipeline
+from lab.boards.board import board_json
 
 _BOARDS = (fleet, cluster, pipeline)
-DIRECTORY = Path(__file__).parents[2] / "dashboards" / "grafana"
+DIRECTORY = Path(__file__).parents[2] / "deploy" / "helm" / "kontrast" / "boards"
 
 
 def board_files() -> dict[str, str]:

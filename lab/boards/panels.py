@@ -21,7 +21,7 @@ from grafana_foundation_sdk.models.prometheus import PromQueryFormat
 
 from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
-from deploy.boards.queries import CLUSTER_LEGEND, newest
+from lab.boards.queries import CLUSTER_LEGEND, newest
 
 DATASOURCE = common.DataSourceRef(type_val="prometheus", uid="${datasource}")
 

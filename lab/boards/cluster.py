@@ -6,10 +6,10 @@ from grafana_foundation_sdk.builders import dashboard, stat, statetimeline, tabl
 
 from dashboards.catalogue import cluster_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
-from deploy.boards.board import board_of_clusters, section
-from deploy.boards.panels import ANY_IS_BAD, Column, Line, graph, listing, number, timeline, words
-from deploy.boards.queries import CLUSTER_LEGEND, legend, newest, rate
-from deploy.boards.shared import STATES, brokers_away_value, heartbeat_age, state_value
+from lab.boards.board import board_of_clusters, section
+from lab.boards.panels import ANY_IS_BAD, Column, Line, graph, listing, number, timeline, words
+from lab.boards.queries import CLUSTER_LEGEND, legend, newest, rate
+from lab.boards.shared import STATES, brokers_away_value, heartbeat_age, state_value
 
 _BROKER = f"{CLUSTER_LEGEND} broker {{{{broker}}}}"
 _LEADERS = newest(cluster_metrics.BROKER_LEADERS, "broker")

@@ -1,4 +1,4 @@
-"""Writer of the man pages, one for each command, from the help texts: `deploy/man_pages.py DIRECTORY VERSION DAY`.
+"""Writer of the man pages, one for each command, from the help texts: `lab/release/man_pages.py DIRECTORY VERSION DAY`.
 
 `make release` packs them. A page ends with the command's examples and exit codes.
 """
@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 from click_man.core import generate_man_page
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from cli.main import main  # noqa: E402 (needs the path above)
 

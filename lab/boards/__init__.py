@@ -1,4 +1,4 @@
-"""The Grafana boards as code. `python -m deploy.boards` writes them to `dashboards/grafana/`.
+"""The Grafana boards as code. `python -m lab.boards` writes them to `deploy/helm/kontrast/boards/`.
 
 The code needs grafana-foundation-sdk and Python 3.11. Users import the committed JSON, so Kontrast never imports this
 package at run time.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders import dashboard
 
 from dashboards.catalogue import cluster_metrics, pipeline_metrics
-from deploy.boards.board import new_board, section
-from deploy.boards.panels import ANY_IS_BAD, Column, listing
-from deploy.boards.queries import age, newest, of_every_cluster
-from deploy.boards.shared import LATE, STATES, brokers_away_value, state_value
+from lab.boards.board import new_board, section
+from lab.boards.panels import ANY_IS_BAD, Column, listing
+from lab.boards.queries import age, newest, of_every_cluster
+from lab.boards.shared import LATE, STATES, brokers_away_value, state_value
 
 
 def board() -> dashboard.Dashboard:

@@ -6,10 +6,10 @@ from grafana_foundation_sdk.builders import dashboard, stat
 
 from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.metric import SOURCE_LABEL
-from deploy.boards.board import board_of_clusters, section
-from deploy.boards.panels import NONE_IS_BAD, YES_NO, Column, Limits, Line, graph, listing, number
-from deploy.boards.queries import age, increase, legend, newest, quantile, rate
-from deploy.boards.shared import LATE, heartbeat_age
+from lab.boards.board import board_of_clusters, section
+from lab.boards.panels import NONE_IS_BAD, YES_NO, Column, Limits, Line, graph, listing, number
+from lab.boards.queries import age, increase, legend, newest, quantile, rate
+from lab.boards.shared import LATE, heartbeat_age
 
 
 def board() -> dashboard.Dashboard:

@@ -12,8 +12,9 @@ import re
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from cyclonedx.contrib.license.factories import LicenseFactory
 from cyclonedx.model import HashAlgorithm, HashType
@@ -26,7 +27,7 @@ from cyclonedx.validation import make_schemabased_validator
 from packageurl import PackageURL
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
 from streaming.java.artifacts import LOCK_FILE, SETS, jars, read_lock  # noqa: E402 (the checkout's own)
@@ -59,7 +60,8 @@ def installed_licences(pins: str) -> Sequence[Mapping[str, str]]:
 def bill_of_materials(pins: str, packages: Sequence[Mapping[str, str]]) -> str:
     """Return the bill of materials in CycloneDX's JSON, which is valid by CycloneDX's schema."""
     options = ("--pyproject", str(ROOT / "pyproject.toml"), "--output-reproducible")
-    bill = Bom.from_json(json.loads(_run("cyclonedx_py", "requirements", "-", *options, read=pins)))
+    from_json: Callable[[object], Any] = Bom.from_json  # type: ignore[attr-defined] # a decorator makes it
+    bill = from_json(json.loads(_run("cyclonedx_py", "requirements", "-", *options, read=pins)))
     licences = {(canonicalize_name(each["Name"]), each["Version"]): each["License"] for each in packages}
     for component in bill.components:
         name = licences.get((component.name, component.version), _UNKNOWN)

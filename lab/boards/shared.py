@@ -6,8 +6,8 @@ from grafana_foundation_sdk.builders import stat
 
 from dashboards.catalogue import cluster_metrics, pipeline_metrics
 from dashboards.catalogue.metric import CLUSTER_LABEL
-from deploy.boards.panels import Limits, number
-from deploy.boards.queries import age, newest
+from lab.boards.panels import Limits, number
+from lab.boards.queries import age, newest
 
 # The worst state has the highest value, so that a board can sort by it, as the page sorts clusters.
 STATES = {1: ("well", "green"), 2: ("degraded", "orange"), 3: ("unknown", "purple"), 4: ("affected", "red")}
