@@ -304,6 +304,7 @@ def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     asked = () if tx.header.triggers.reassign is None else tx.header.triggers.reassign
+    # The error refuses unreadable content, but the znode was written all the same, and the former request goes on.
     try:
         asked = partition_reassignment.requested(record.content, tx.header.profile.release)
     finally:

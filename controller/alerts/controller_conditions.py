@@ -187,17 +187,15 @@ def _flapping(header: Header) -> Condition | None:
     recent = [at_ms for at_ms in header.former.terms_since_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
     if len(recent) < _MOVING_TERMS:
         return None
-    is_page = len(recent) >= _FLAPPING_TERMS
-    cause = f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): each "
-    cause += "term is too short to replace dead leaders" if is_page else "failover delays elections"
-    if reason := why_no_controller(header):
-        cause += f". {reason[0].upper()}{reason[1:]}"
-    elif header.triggers.preferred is not None:
-        cause += ". If /admin/preferred_replica_election names a partition without a state, delete it"
+    is_page, why = len(recent) >= _FLAPPING_TERMS, why_no_controller(header)
+    effect = "each term is too short to replace dead leaders" if is_page else "each failover delays elections"
+    if not why and header.triggers.preferred is not None:
+        why = "if /admin/preferred_replica_election names a partition without a state, delete it"
+    more = f". {why[0].upper()}{why[1:]}" if why else ""
     return Condition(
         kind=kinds.CONTROLLER_FLAPPING,
         group="controller",
-        cause=cause,
+        cause=f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): {effect}{more}",
         ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
         severity=None if is_page else Severity.WARN,

@@ -61,7 +61,7 @@ def follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
     new = present.difference(*(incident.brokers for incident in kept))
     if new:
         for brokers in _lost_together(header, away, new, [one for one in kept if one.since_ms >= settled_ms]):
-            _admit(header, brokers, new, kept)
+            kept = _with_lost(header, brokers, new, kept)
     if (incidents := tuple(kept)) != header.alerts.incidents:
         header.alerts.incidents = incidents
 
@@ -111,18 +111,21 @@ def _lost_together(
     return together.sets()
 
 
-def _admit(header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId], kept: list[Incident]) -> None:
-    """Let the new ones of these brokers, in order of loss, join an unsettled incident of the others or begin one."""
-    within_ms, members = settles_within_ms(header), set(brokers)
+def _with_lost(
+    header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId], incidents: Iterable[Incident]
+) -> list[Incident]:
+    """Return the incidents. The new ones of these brokers, in order of loss, join an unsettled one, or begin one."""
+    within_ms, members, found = settles_within_ms(header), set(brokers), {one.name: one for one in incidents}
     for broker in sorted(members.intersection(new), key=lambda each: (_lost_ms(each, header), each)):
         lost_ms = _lost_ms(broker, header)
-        for at, incident in enumerate(kept):
-            related = not members.isdisjoint((incident.broker, *incident.brokers))
-            if related and incident.since_ms <= lost_ms <= incident.since_ms + within_ms:
-                kept[at] = msgspec.structs.replace(incident, brokers=tuple(sorted((*incident.brokers, broker))))
-                break
+        related = (one for one in found.values() if not members.isdisjoint((one.broker, *one.brokers)))
+        joined = next((one for one in related if one.since_ms <= lost_ms <= one.since_ms + within_ms), None)
+        if joined is None:
+            changed = _begun(header, broker, lost_ms, found.values())
         else:
-            kept.append(_begun(header, broker, lost_ms, kept))
+            changed = msgspec.structs.replace(joined, brokers=tuple(sorted((*joined.brokers, broker))))
+        found[changed.name] = changed
+    return list(found.values())
 
 
 def _begun(header: Header, broker: BrokerId, lost_ms: int, others: Iterable[Incident]) -> Incident:

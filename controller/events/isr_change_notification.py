@@ -34,6 +34,7 @@ _READ_TOGETHER_MS: Final = 500
 def written(tx: Transaction, where: ZnodePath, record: Record) -> None:
     """Handle a notification. One that cannot be read names no partition. Raise ZnodeError for it."""
     entries: tuple[NamedPartition, ...] = ()
+    # The error refuses unreadable content, but such a notification waits for its removal, too.
     try:
         entries = decode(record.content, PartitionsZnode).partitions
     finally:

@@ -138,7 +138,7 @@ def _defer_creation(tx: Transaction, event: Event) -> Callable[[], None]:
 
     Return a function that runs their creation again.
     """
-    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx.state, tp, event)]
+    tps = [tp for tp in tx.certainty.waiting(event) if waits_for_actions_of(tx.state, tp, event)]
     tx.requests.undo(event.id)
 
     def again() -> None:
@@ -154,8 +154,8 @@ def _is_missing(state: MutableState, tp: TopicPartition) -> bool:
     return partition is not None and partition.state is PartitionState.NON_EXISTENT
 
 
-def is_created_by(state: MutableState, tp: TopicPartition, event: Event) -> bool:
-    """Return whether the partition waits for actions of the event that creates it."""
+def waits_for_actions_of(state: MutableState, tp: TopicPartition, event: Event) -> bool:
+    """Return whether the partition is there and has actions of the event in its queue."""
     partition = state.partition(tp)
     return partition is not None and any(action.event == event.id for action in partition.queue)
 

@@ -12,7 +12,7 @@ from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import controlled_shutdown
 from controller.events.controller_failover import load
-from controller.inference.deferral import is_created_by
+from controller.inference.deferral import waits_for_actions_of
 from controller.inference.expected_writes import match_expected_write
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
 from controller.machines import partition_machine, replica_machine
@@ -66,7 +66,7 @@ def missing_brokers(tx: Transaction, write: ObservedWrite) -> tuple[Event | None
 
 
 def _create_without(tx: Transaction, event: Event, leaving: set[BrokerId]) -> None:
-    tps = [tp for tp in tx.certainty.waiting(event) if is_created_by(tx.state, tp, event)]
+    tps = [tp for tp in tx.certainty.waiting(event) if waits_for_actions_of(tx.state, tp, event)]
     tx.requests.undo(event.id)
     with _written_again(tx, tps):
         for broker in sorted(leaving):
