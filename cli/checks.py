@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,6 +37,8 @@ Refusal: TypeAlias = "Callable[[KafkaIdentity, threading.Event], None]"
 
 _LARGEST_ANSWER_BYTES = 1024**2  # an answer about brokers or a quorum has some 100 bytes for each node
 
+_CLUSTERS_TO_COMPARE = 10  # of one ensemble
+
 _OUR_ERRORS = (IngestError, StreamError, ServeError, JournalError, OSError)
 
 
@@ -68,6 +71,10 @@ def of_watch(configs: Sequence[IngestConfig]) -> Iterator[Question]:
             yield f"{config.cluster}: election's ZooKeeper {config.election_zookeeper}", _ask_election(config)
         if config.maintenance_file is not None:
             yield f"{config.cluster}: maintenance file {config.maintenance_file}", _ask_windows(config.maintenance_file)
+    for servers in dict.fromkeys(config.servers for config in configs):
+        same = [config for config in configs if config.servers == servers]
+        if len(same) >= _CLUSTERS_TO_COMPARE:
+            yield f"connections to {servers}", _ask_most_connections(same)
     for listening in {config.listening: None for config in configs if config.listening is not None}:
         yield f"metrics at {listening.listen}", _ask_port(listening)
 
@@ -154,6 +161,28 @@ def _ask_ensemble(config: IngestConfig) -> Callable[[threading.Event], str]:
                 raise IngestError(f"{server.address} does not allow mntr, and has no AdminServer at port {port}")
         refused = sorted({word for server in servers for word in server.refused})
         return "; refused: ".join(filter(None, (f"{counted(len(servers), 'server')} answered", ", ".join(refused))))
+
+    return ask
+
+
+def _ask_most_connections(same: Sequence[IngestConfig]) -> Callable[[threading.Event], str]:
+    """Compare the clusters of an ensemble with the connections of one address that any one of its servers accepts."""
+    count = len(same)
+
+    def ask(_: threading.Event) -> str:
+        from ingest.zookeeper.ensemble import named_servers
+        from ingest.zookeeper.four_letter_words import most_connections
+        from ingest.zookeeper.restorable import tls_of
+
+        tls = tuple(tls_of(same[0]).items())
+        allowed = {server: most_connections(server, tls) for server in named_servers(same[0].servers)}
+        server, least = min(allowed.items(), key=lambda each: each[1] or math.inf)
+        if 0 < least <= count:
+            raise IngestError(
+                f"{count} clusters need a connection each, and questions one more, but {server} accepts {least} of an "
+                f"address. Set maxClientCnxns to {2 * count} at each server, or watch some clusters from another host"
+            )
+        return f"{count} of {least or 'any number'} that a server accepts"
 
     return ask
 

@@ -42,7 +42,7 @@ from ingest.observed.paths import (
 from ingest.observed.tree import Tree
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.ensemble import modes_of
-from ingest.zookeeper.four_letter_words import why_unreachable
+from ingest.zookeeper.four_letter_words import MOST_CONNECTIONS, why_unreachable
 from ingest.zookeeper.reading import ConnectionLostError
 
 _LOG = logging.getLogger("kontrast.ingest.complete_read")
@@ -302,7 +302,8 @@ def wait_for_connection(
         if now >= deadline:
             raise UnreachableError(
                 f"ZooKeeper at {config.zookeeper} could not be reached within {config.connect_timeout_seconds:g} s. "
-                f"{_CHECK}"
+                f"{_CHECK}, and that a server accepts more connections of this host than it has (maxClientCnxns, by "
+                f"default {MOST_CONNECTIONS})"
             )
         if now >= warn_at:
             warn_at = now + warn_every_seconds

@@ -7,6 +7,7 @@ certificate.
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import struct
 import time
@@ -29,6 +30,10 @@ _NOT_SERVING: Final = "not currently serving requests"
 
 Tls = tuple[tuple[str, object], ...]
 """kazoo's options of TLS."""
+
+
+MOST_CONNECTIONS: Final = 60
+"""Connections of one address that a server accepts by default (maxClientCnxns). It closes others at once."""
 
 
 class UnansweredError(Exception):
@@ -105,6 +110,15 @@ def ask_admin_server(server: Server, port: int) -> Mapping[str, str]:
     if not values:
         raise RefusedError(f"does not allow monitor at port {port}")
     return {f"zk_{name}": str(value) for name, value in values.items()}
+
+
+def most_connections(server: Server, tls: Tls) -> int:
+    """Return how many connections of one address the server accepts, 0 for any, ZooKeeper's default if it is silent."""
+    try:
+        found = re.search(r"^maxClientCnxns=(\d+)", ask("conf", server, tls), re.MULTILINE)
+    except UnansweredError:
+        found = None
+    return MOST_CONNECTIONS if found is None else int(found[1])
 
 
 def read_srvr(answer: str) -> Mapping[str, str]:

@@ -277,10 +277,10 @@ def spark_home() -> Path:
 
 
 def _reason(output: str) -> str:
-    """Return the most informative line of a failed resolution."""
+    """Return the most informative line of a failed resolution, which asks a second repository in vain."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     errors = [line for line in lines if "not found" in line or "Exception" in line or "rror" in line]
-    return (errors or lines or ["no output"])[0]
+    return min(errors or lines or ["no output"], key=lambda line: ("PKIX" not in line, "spark-packages" in line))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,11 +16,15 @@ import pytest
 from click.testing import CliRunner
 from kazoo.client import KazooClient
 
+from cli.checks import of_watch
 from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
+from ingest.config import IngestConfig
+from ingest.errors import IngestError
 from tests.kraft import KRaftController
 from tests.secured_broker import SecuredBroker
+from transport.address import JournalAddress
 
 Check = Callable[..., dict[str, str]]
 
@@ -82,6 +88,29 @@ def test_questions_that_a_server_does_not_allow_are_named(check, tmp_path):
         wrong = check(server.connect_string, watch=f"zookeeper_admin_port = {port}")["a: questions to"]
         assert wrong.endswith(f": {server.connect_string} does not allow mntr, and has no AdminServer at port {port}")
     assert check(server.connect_string, watch="connect_timeout_seconds = 1")["a: questions to"].startswith("wrong")
+
+
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        ("srvr, conf", "^12 clusters need a connection each, .* accepts 12 of an address. Set maxClientCnxns to 24"),
+        ("srvr", "^12 of 60 that a server accepts"),
+    ],
+)
+def test_the_clusters_of_an_ensemble_are_compared_with_the_connections_of_an_address(allowed, said, tmp_path):
+    settings = {"4lw.commands.whitelist": allowed, "maxClientCnxns": "12"}
+    with ZooKeeper(tmp_path / "zookeeper", properties=settings) as server:
+        to = JournalAddress(tmp_path / "changes")
+        watched = [
+            IngestConfig(cluster=f"c{number}", zookeeper=f"{server.connect_string}/{number}", to=to)
+            for number in range(12)
+        ]
+        (ask,) = [ask for what, ask in of_watch(watched) if what == f"connections to {server.connect_string}"]
+        try:
+            found = ask(threading.Event())
+        except IngestError as error:
+            found = str(error)
+        assert re.match(said, found)
 
 
 def test_a_second_up_names_the_process_of_the_first_one(tmp_path):

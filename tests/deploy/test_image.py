@@ -5,6 +5,7 @@ No engine builds it here. `python -m tests.deploy.image_root` follows its steps 
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.certificates import make_self_signed
 from tests.deploy.image_root import DOCKERFILE, ROOT, stages, value_of
 
 TEXT = DOCKERFILE.read_text(encoding="utf-8")
@@ -91,6 +93,22 @@ def test_each_stage_that_fetches_knows_the_authority_and_the_mirrors(stage):
     trusting = [script for script in _steps(stage, "RUN") if "CA_FILE" in script]
     assert [script for script in trusting if "update-ca-certificates" in script] == trusting != []
     assert "PIP_CERT=/etc/ssl/certs/ca-certificates.crt" in " ".join(_steps(stage, "ENV"))
+
+
+def test_each_certificate_of_a_file_is_an_authority_of_its_own(tmp_path):
+    (script,) = [script for script in _steps("tools", "RUN") if "CA_FILE" in script]
+    shown = [tmp_path / name for name in ("one.pem", "two.pem")]
+    for file in shown:
+        make_self_signed(file, tmp_path / "key.pem", file.stem)
+    (tmp_path / "ca.crt").write_text("of our proxy\n" + "".join(file.read_text() for file in shown))
+    (tmp_path / "lab").mkdir()
+    authorities = tmp_path / "authorities"
+    authorities.mkdir()
+    script = script.replace("update-ca-certificates", "true")
+    here = script.replace("/usr/local/share/ca-certificates", str(authorities))
+    subprocess.run(["sh", "-c", here], cwd=tmp_path, env={**os.environ, "CA_FILE": "ca.crt"}, check=True)
+    found = [text for file in sorted(authorities.iterdir()) if "BEGIN" in (text := file.read_text())]
+    assert found == [file.read_text() for file in shown]
 
 
 def test_it_has_the_bill_of_materials_and_not_the_tools_that_make_it():

@@ -120,7 +120,7 @@ def test_names_are_given_once_and_defects_end_after_they_begin():
 
 def test_the_page_shows_every_board_and_every_alert_on_kontrast_itself():
     for board in GRAFANA.glob("*.json"):
-        assert f"](../../dashboards/grafana/{board.name})" in BOARDS
+        assert f"](../../deploy/helm/kontrast/boards/{board.name})" in BOARDS
     rules = (DOCS.parent / "deploy" / "prometheus" / "kontrast-self.yml").read_text(encoding="utf-8")
     severities = re.findall(r"alert: (\w+)\n(?:.*\n)*?\s+severity: (\w+)", rules)
     listed = re.findall(r"^- (\w+): (.+(?:\n  .+)*)", BOARDS, re.MULTILINE)

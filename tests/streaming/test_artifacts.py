@@ -7,7 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from streaming.java import artifacts
-from streaming.java.artifacts import ArtifactError, ArtifactSet, SparkRequest, cache_directory, jars, main, read_lock
+from streaming.java.artifacts import (
+    ArtifactError,
+    ArtifactSet,
+    SparkRequest,
+    _reason,
+    cache_directory,
+    jars,
+    main,
+    read_lock,
+)
 from streaming.java.licences import Licensed, read_licences
 from tests import older_releases
 from tests.older_releases import IvyRequest
@@ -114,6 +123,19 @@ def test_an_unreachable_repository_is_one_sentence_and_a_failure(repository, tmp
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize(
+    "refused", ["Server access error (javax.net.ssl: PKIX path building failed)", "Error: refused"]
+)
+def test_the_reason_is_that_of_the_repository_and_not_of_a_second_one(refused):
+    lines = [
+        "Host repos.spark-packages.org not found. url=https://repos.spark-packages.org",
+        "::::",
+        refused,
+        "Error: 1",
+    ]
+    assert _reason("\n".join(lines)) == refused
+
+
 def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repository):
     by_hand = read_lock(artifacts.LOCK_FILE)
     artifacts.LOCK_FILE.unlink()
