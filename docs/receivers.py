@@ -16,11 +16,13 @@ from typing import Any
 
 import yaml
 
-from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.alert_row import Severity
 from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
+from questions.incidents import known_incidents
+from questions.memory import Memory
 from tests import recorded_moment
 from tests.programs import program
 
@@ -61,14 +63,15 @@ def _templates(config: object, *fields: str) -> Iterator[tuple[str, str]]:
 
 def message(recorded_files: Path) -> dict[str, Any]:
     """Return Alertmanager's message with the critical alerts of a recorded incident, as Kontrast sends them."""
-    rows: dict[str, AlertRow] = {}
+    memory = Memory()
     outcome = steps(new_context("orders"), list(recorded_moment.history(recorded_files, "orders").records()))
     for row in outcome.effects:
-        if isinstance(row, AlertRow):
-            rows[row.id] = row
+        memory.apply(row)
+    (found,) = memory.clusters()
+    (incident,) = (each for each in known_incidents(memory, found, ()) if each.group == _GROUP)
     config = AlertmanagerConfig(page_url="https://kontrast.example", runbook_url="https://wiki.example/runbooks")
-    pages = [row for row in rows.values() if (row.state, row.group, row.severity) == ("open", _GROUP, Severity.PAGE)]
-    sent = [message_of(row, config) for row in pages]
+    pages = [row for row in incident.alerts if row.severity is Severity.PAGE]
+    sent = [message_of(row, config, incident=incident) for row in pages]
     alerts = [
         {"status": "firing", "labels": dict(each.labels), "annotations": dict(each.annotations)}
         for each in sorted(sent, key=lambda each: (len(each.labels), each.labels))  # Alertmanager's order

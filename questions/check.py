@@ -12,8 +12,9 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId, ControllerEpoch
 from controller.view.ensemble import ensemble_in_words
 from controller.view.gauges import gauges_row
+from questions.damage import damage_of, groups_in
 from questions.doubts import doubts
-from questions.incidents import incidents_in, troubles_in
+from questions.incidents import incidents_in
 from questions.picture import Beginning, Picture
 from questions.question import Question
 from questions.state import (
@@ -204,9 +205,8 @@ class Check(Question, frozen=True):
 
 def check(picture: Picture) -> Health:
     """Return the health of the cluster, whose partitions are all in the picture."""
-    counts = counts_in(picture)
-    incidents = incidents_in(picture, tuple(troubles_in(picture.header)))
-    return health_of(picture, counts, state_of(picture, counts, incidents))
+    counts, groups = counts_in(picture), groups_in(picture.context)
+    return health_of(picture, counts, state_of(picture, counts, damage_of(groups), incidents_in(picture, groups)))
 
 
 def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
-from controller.view.partition_issues import PartitionIssue, parse_group
-from controller.view.returns import Return, Waiting, order_of_return
+from controller.rules.topic_ranks import TopicRanks
+from controller.view.returns import Return, order_of_return
 from controller.view.types import Header
+from questions.cluster_rows import ClusterSnapshot
+from questions.damage import Damage, PartitionGroup, damage_of, groups_of
+from questions.memory import Memory
 from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
 from wording.facts import Departure
 from wording.sentences import event_of, first_sentence, joined, listed
@@ -22,27 +25,9 @@ HOW_IT_LEFT: Final = {
     kinds.BROKER_SHUT_DOWN.name: Departure.SHUT_DOWN.value,
     kinds.BROKER_ABSENT.name: Departure.NEVER_REGISTERED.value,
 }
+_CAUSES: Final = frozenset({kinds.LOG_DIR_FAILED.name})  # of damage without a broker that is away
 # Losing records cannot be undone, but an outage goes on. So a loss comes after alerts of the same severity that go on.
 _OVER: Final = frozenset({kinds.UNCLEAN_ELECTION.name})
-_UP_TO_CONTROLLER: Final = frozenset(
-    {
-        PartitionIssue.ELECTION_DUE,
-        PartitionIssue.ELECTION_OWED,
-        PartitionIssue.COMING_BACK,
-        PartitionIssue.CREATION_DUE,
-        PartitionIssue.STATE_LOST,
-        PartitionIssue.LEADERLESS,
-    }
-)
-_UP_TO_BROKERS: Final = frozenset({PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED, PartitionIssue.UNDER_MIN_ISR})
-
-
-class Trouble(NamedTuple):
-    """Partitions that clients cannot use, or that reject acks=all, for one cause."""
-
-    waiting: Waiting
-    names: frozenset[str]  # of some of the partitions
-    is_up_to_controller: bool = False
 
 
 class Incident(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,10 +41,15 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     brokers: tuple[BrokerId, ...]  # that are away
     returns: tuple[Return, ...]  # the broker to start first
     first_step: str
-    unusable: int  # partitions that clients cannot use, those that reject acks=all among them
+    damage: Damage
     affected: int  # partitions with any alert, as the alerts count them
     alerts: tuple[AlertRow, ...]  # the worst first
-    troubles: tuple[Trouble, ...]
+    groups: tuple[PartitionGroup, ...]  # the partitions of the damage
+
+    @property
+    def unusable(self) -> int:
+        """Return how many partitions clients cannot use, those that reject acks=all among them."""
+        return sum(group.count for group in self.groups)
 
     @property
     def restores(self) -> int:
@@ -67,19 +57,15 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         return self.returns[0].partitions if self.returns else 0
 
 
-def troubles_in(header: Header) -> Iterator[Trouble]:
-    """Yield the troubles of a cluster whose partitions are all in the context."""
-    for key, group in header.tally.issues.items():
-        issue, brokers, _, lacking = parse_group(key)
-        if issue in _UP_TO_BROKERS or issue in _UP_TO_CONTROLLER:
-            by_controller = issue in _UP_TO_CONTROLLER
-            needed = frozenset() if by_controller else frozenset(brokers)
-            is_offline = issue is not PartitionIssue.UNDER_MIN_ISR
-            waiting = Waiting(needed, lacking, group.count, is_offline, group.internal)
-            yield Trouble(waiting, frozenset(group.examples), by_controller)
+def known_incidents(memory: Memory, found: ClusterSnapshot, ranks: TopicRanks) -> tuple[Incident, ...]:
+    """Return the incidents of a followed cluster, none before its first complete read."""
+    rows = (*found.unusable, *found.under_min_isr)
+    named = memory.cluster(found.cluster, None, {row.topic for row in rows}) if rows else None
+    groups = groups_of(rows, {} if named is None else named.topics, ranks)
+    return incidents_in(found.picture(), groups) if found.ready else ()
 
 
-def incidents_in(picture: Picture, troubles: Sequence[Trouble]) -> tuple[Incident, ...]:
+def incidents_in(picture: Picture, groups: Sequence[PartitionGroup]) -> tuple[Incident, ...]:
     """Return the incidents, the worst first. Alerts that only inform are an incident only if clients are affected.
 
     Alerts of Kontrast on itself and on ZooKeeper are no incident of the cluster.
@@ -89,7 +75,7 @@ def incidents_in(picture: Picture, troubles: Sequence[Trouble]) -> tuple[Inciden
         if not is_own(row):
             by_group.setdefault(row.group, []).append(row)
     controller_pages = any(row.severity is Severity.PAGE for row in by_group.get(CONTROLLER_GROUP, ()))
-    every = (_incident(picture, rows, troubles, controller_pages) for rows in by_group.values())
+    every = (_incident(picture, rows, groups, controller_pages) for rows in by_group.values())
     found = [each for each in every if each.severity is not Severity.INFO or each.unusable]
     return tuple(sorted(found, key=_rank))
 
@@ -106,29 +92,29 @@ def _rank(incident: Incident) -> tuple[object, ...]:
 
 
 def _incident(
-    picture: Picture, alerts: Iterable[AlertRow], troubles: Iterable[Trouble], controller_pages: bool
+    picture: Picture, alerts: Iterable[AlertRow], groups: Iterable[PartitionGroup], controller_pages: bool
 ) -> Incident:
     rows = sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], row.alert in _OVER))
     away = _away(picture, rows)
-    hit = tuple(trouble for trouble in troubles if _is_hit(trouble, away, rows, by_controller=controller_pages))
-    order = tuple(order_of_return((trouble.waiting for trouble in hit), away))
-    titles = [row for row in rows if row.alert in HOW_IT_LEFT] if away else []
+    hit = tuple(group for group in groups if _is_hit(group, away, rows, by_controller=controller_pages))
+    order = tuple(order_of_return((group.waiting for group in hit), away))
+    titles = [row for row in rows if row.alert in (HOW_IT_LEFT if away else _CAUSES)]
     title = (titles or rows)[0]
-    ways = {HOW_IT_LEFT[row.alert] for row in titles}
+    ways = {HOW_IT_LEFT[row.alert] for row in titles if away}
     how = ways.pop() if len(ways) == 1 else ""
     return Incident(
         group=title.group,
         severity=rows[0].severity,
-        event=_down(away, picture.header) if away else _capitalized(rows[0]),
+        event=_down(away, picture.header) if away else _capitalized(title),
         how=how,
         since=picture.since_wall(title.since_ms),
         brokers=away,
         returns=order,
-        first_step=_first_step(order, away, rows[0]),
-        unusable=sum(trouble.waiting.partitions for trouble in hit),
+        first_step=_first_step(order, away, title),
+        damage=damage_of(hit),
         affected=max(row.partitions for row in rows),
         alerts=tuple(rows),
-        troubles=hit,
+        groups=hit,
     )
 
 
@@ -145,13 +131,15 @@ def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
     return tuple(sorted(named - picture.header.brokers.keys() - strangers))
 
 
-def _is_hit(trouble: Trouble, away: Sequence[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool) -> bool:
-    """Return whether the incident causes the trouble. `by_controller` means that an alert on the controller pages."""
-    if not trouble.waiting.brokers.isdisjoint(away):
+def _is_hit(
+    group: PartitionGroup, away: Sequence[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool
+) -> bool:
+    """Return whether the incident causes the damage. `by_controller` means that an alert on the controller pages."""
+    if not set(group.needs).isdisjoint(away):
         return True
-    if by_controller and trouble.is_up_to_controller:
+    if by_controller and group.is_up_to_controller:
         return alerts[0].group == CONTROLLER_GROUP
-    return any(not trouble.names.isdisjoint(row.examples) for row in alerts)
+    return any(not group.names.isdisjoint(row.examples) for row in alerts)
 
 
 def _first_step(order: Sequence[Return], away: Sequence[BrokerId], worst: AlertRow) -> str:

@@ -15,6 +15,7 @@ from controller.contract.metadata_rows import PartitionRow
 from questions.clients.groups import NO_CLIENTS
 from questions.clients.known_groups import KnownGroups
 from questions.cluster_rows import ClusterSnapshot, TopicRows
+from questions.damage import PartitionLine, partition_line, place_of
 from questions.doubts import BLINDING
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
@@ -25,7 +26,6 @@ from questions.explain.topic import explain_topic
 from questions.known_clusters import KnownCluster
 from questions.overview.impact_map import ImpactMap, Moment, hosted_map
 from questions.overview.overview import Overview, worst_first
-from questions.overview.partition_groups import PartitionLine, partition_line, place_of
 from questions.picture import CONTROLLER_GROUP, oldest
 from questions.question import NotFoundError, Question, meaning
 from questions.topics import similar_partitions, similar_topics
@@ -104,7 +104,7 @@ def _existing(cluster: KnownCluster) -> ClusterSnapshot:
 
 def _about(each: Overview) -> str:
     state = each.state
-    return " ".join((each.cluster, state.words, state.event, state.reason, each.effect)).lower()
+    return " ".join((each.cluster, state.words, state.event, state.reason, state.effect)).lower()
 
 
 PARTITIONS_OF_A_PAGE: Final = 100

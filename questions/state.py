@@ -11,6 +11,7 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from questions.damage import Damage
 from questions.doubts import blindness
 from questions.incidents import Incident, is_own
 from questions.picture import Beginning, Picture
@@ -79,6 +80,8 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
             return
         if self.state is not State.UNKNOWN:
             yield line(event_since(self.event, self.since.lasting(as_of_ms)) if self.since else self.event)
+            if self.effect:
+                yield line(self.effect)
         if self.first_step:
             restores = f", which {self.restores}" if self.restores else ""
             yield line(f"first step: {self.first_step}{restores}")
@@ -102,14 +105,15 @@ def not_known(reason: str, since_ms: int | None = None, first_step: str = "") ->
     return ClusterState(state=State.UNKNOWN, event=NOT_KNOWN, reason=reason, since=since, first_step=first_step)
 
 
-def state_of(picture: Picture, counts: Counts, incidents: Sequence[Incident]) -> ClusterState:
+def state_of(picture: Picture, counts: Counts, damage: Damage, incidents: Sequence[Incident]) -> ClusterState:
     """Return the state. A znode that Kontrast may not read makes it unknown only if it would be well otherwise."""
     blind = blindness(picture)
     if blind is not None:
         return not_known(blind.reason, blind.since_ms, blind.step)
     state = state_by(picture.alerts, counts)
-    found = _by_incidents(state, incidents, counts) or _by_own_alerts(state, picture, counts)
-    found = found or ClusterState(state=state, event=in_counts(counts).rstrip("."))
+    effect = damage.sentence or in_counts(counts)
+    found = _by_incidents(state, incidents, effect) or _by_own_alerts(state, picture, effect)
+    found = found or ClusterState(state=state, event=effect.rstrip("."))
     if found.state is State.WELL and picture.forbidden:
         return not_known(f"Kontrast may not read {counted(len(picture.forbidden), 'znode')}")
     return found
@@ -123,7 +127,7 @@ def state_by(alerts: Collection[AlertRow], counts: Counts) -> State:
     return State.DEGRADED if urgent or counts.leaderless or counts.under_min_isr else State.WELL
 
 
-def _by_incidents(state: State, incidents: Sequence[Incident], counts: Counts) -> ClusterState | None:
+def _by_incidents(state: State, incidents: Sequence[Incident], effect: str) -> ClusterState | None:
     if not incidents:
         return None
     first = incidents[0]
@@ -132,7 +136,7 @@ def _by_incidents(state: State, incidents: Sequence[Incident], counts: Counts) -
         state=state,
         event=first.event,
         since=first.since,
-        effect=in_counts(counts),
+        effect=effect,
         first_step=first.first_step,
         restores=restores,
         more=len(incidents) - 1,
@@ -140,7 +144,7 @@ def _by_incidents(state: State, incidents: Sequence[Incident], counts: Counts) -
     )
 
 
-def _by_own_alerts(state: State, picture: Picture, counts: Counts) -> ClusterState | None:
+def _by_own_alerts(state: State, picture: Picture, effect: str) -> ClusterState | None:
     """Return the state by alerts on ZooKeeper or Kontrast itself that hide nothing."""
     for row in picture.alerts:
         if is_own(row) and row.state == "open" and row.severity is not Severity.INFO:
@@ -149,7 +153,7 @@ def _by_own_alerts(state: State, picture: Picture, counts: Counts) -> ClusterSta
                 state=state,
                 event=event[:1].upper() + event[1:],
                 since=picture.since_wall(row.since_ms),
-                effect=in_counts(counts),
+                effect=effect,
                 first_step=first_sentence(row.action),
             )
     return None

@@ -13,10 +13,10 @@ import msgspec
 from controller.contract.ids import TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS, Problem
+from questions.damage import place_of
 from questions.explain.subject import Subject
 from questions.known_clusters import KnownCluster
 from questions.memory import Memory
-from questions.overview.partition_groups import place_of
 from questions.question import Question, meaning
 from wording.sentences import near
 

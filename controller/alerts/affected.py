@@ -25,8 +25,6 @@ from controller.view.returns import Return, Waiting, order_of_return
 from wording.facts import Fact, down, keep_up, without_trace
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
-_NAMED_IN_A_SENTENCE: Final = 2
-_TOPICS_IN_A_SENTENCE: Final = 3
 _RETURNS_IN_A_SENTENCE: Final = 3
 
 _ENDED_BY_ANY_RETURN: Final = (PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
@@ -57,7 +55,9 @@ def read_group(key: str, group: IssueGroup, header: Header) -> Group:
     """Decode the key of a group of the header, and look up its excuse."""
     issue, brokers, others, lacking = parse_group(key)
     count, since_ms, examples, internal, ranks = msgspec.structs.astuple(group)
-    excuse = None if _in_failed_log_dirs(issue, brokers, since_ms, header) else explanation(brokers, header)
+    is_explained = not _in_failed_log_dirs(issue, brokers, since_ms, header)
+    takes_partitions = issue in OFFLINE_ISSUES or issue is PartitionIssue.UNDER_MIN_ISR
+    excuse = explanation(brokers, header, takes_partitions=takes_partitions) if is_explained else None
     return Group(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal, ranks)
 
 
@@ -162,14 +162,6 @@ def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
     live = [broker for broker in brokers if broker in header.brokers]
     parts = [down(gone)] if gone else []
     return ", ".join([*parts, listed(live, "lags behind")] if live else parts)
-
-
-def worst_topics(affected: Affected, header: Header) -> str:
-    """Return a sentence with the topics that have most offline partitions, unless the examples already show them."""
-    worst = sorted(header.tally.offline_by_topic.items(), key=lambda item: (-item[1], item[0]))[:_TOPICS_IN_A_SENTENCE]
-    if len(worst) <= 1 or worst[0][1] == 1 or affected.count <= _NAMED_IN_A_SENTENCE:
-        return ""
-    return ". Most are in " + ", ".join(f"{topic} ({count})" for topic, count in worst)
 
 
 def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:

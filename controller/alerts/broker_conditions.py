@@ -14,6 +14,8 @@ import msgspec
 
 from controller.alerts.affected import WAITING_ISSUES, Affected, damage_in_words
 from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, maintained
+from controller.alerts.incidents import group_of
+from controller.alerts.occurrences import id_of
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
@@ -244,10 +246,11 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
 
 
 def _flapping(header: Header, broker: BrokerId, recent: list[int]) -> Condition:
+    before = header.alerts.open.get(id_of(kinds.BROKER_FLAPPING, listed((broker,))))
     return Condition(
         kind=kinds.BROKER_FLAPPING,
         subject=listed((broker,)),
-        group=listed((broker,)),
+        group=group_of(broker, header) if before is None else before.group,
         cause=f"{listed((broker,))} {Departure.CRASHED.value} {len(recent)} times within ten minutes: "
         "its partitions lost leaders and replicas each time",
         ending=f"the broker left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",

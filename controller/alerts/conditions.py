@@ -17,12 +17,15 @@ from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
 from controller.contract.remedies.remedy import Advice
 from controller.model.context import Header
+from controller.rules.topic_ranks import UNRANKED
 from wording.facts import Departure
 from wording.sentences import listed
 
 # A controlled shutdown explains lagging replicas for so long after the shutdown, and after the broker's return.
 _AWAY_IN_ORDER_MS: Final = 10 * 60_000
 _CATCHING_UP_MS: Final = 5 * 60_000
+# An evicted pod and a wrong `systemctl stop` are clean as well. What clients lose by it needs a maintenance window.
+_LOST_IN_ORDER_MS: Final = 60_000
 
 
 # An alert of this age may have been sent. The Alertmanager example waits as long for further alerts (`group_wait`).
@@ -51,6 +54,7 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
     named: tuple[BrokerId, ...] = ()  # brokers of which the advice speaks, if others than `brokers`
     replaces: tuple[AlertKind, ...] = ()  # kinds whose alert on this subject resolves into this one
     damage: Mapping[str, str] = {}  # kinds of damage to clients, with a sentence each. A further kind is news
+    rank: int = UNRANKED  # the operator's smallest rank of a damaged topic. A smaller one is news
     next_step: str = ""  # for a person, in words. A changed step is news
 
     @property
@@ -59,9 +63,13 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
         return id_of(self.kind, self.subject)
 
 
-def explanation(brokers: Collection[BrokerId], header: Header) -> str | None:
-    """Return the excuse for the absence of these brokers, None if any of these has no excuse."""
-    return excuse_of(_reason(broker, header) for broker in sorted(brokers))
+def explanation(brokers: Collection[BrokerId], header: Header, *, takes_partitions: bool) -> str | None:
+    """Return the excuse for the absence of these brokers, None if any of these has no excuse.
+
+    `takes_partitions` means that clients cannot use partitions for it, or not with acks=all.
+    """
+    for_ms = _LOST_IN_ORDER_MS if takes_partitions else _AWAY_IN_ORDER_MS
+    return excuse_of(_reason(broker, header, for_ms) for broker in sorted(brokers))
 
 
 def excuse_of(reasons: Iterable[str | None]) -> str | None:
@@ -79,14 +87,14 @@ def maintained(broker: BrokerId | None, header: Header) -> str | None:
     return None
 
 
-def _reason(broker: BrokerId, header: Header) -> str | None:
+def _reason(broker: BrokerId, header: Header, for_ms: int) -> str | None:
     window = maintained(broker, header)
     if window is not None:
         return window
     if broker in header.shutdowns.under_way:
         return f"broker {broker} is shutting down cleanly"
     departure = header.departures.last.get(broker)
-    if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= _AWAY_IN_ORDER_MS:
+    if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= for_ms:
         return f"{listed((broker,))} {Departure.SHUT_DOWN.value}"
     registered = header.brokers.get(broker)
     if registered is None:

@@ -177,6 +177,14 @@ def _ghost(header: Header) -> Condition | None:
     )
 
 
+def step_without_controller(header: Header) -> Advice | None:
+    """Return the step that ends the lack of an acting controller, None while none is told of."""
+    missing = _absent(header) or _ghost(header)
+    if missing is None or missing.id not in header.alerts.open or header.blocks_elections:
+        return None
+    return missing.advice or missing.kind.advice
+
+
 def _owner_of_controller(header: Header) -> str:
     if header.term.is_persistent:
         return "/controller is owned by no session, because it is persistent"

@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 
 from controller.alerts.conditions import maintained
+from controller.alerts.controller_conditions import step_without_controller
 from controller.contract.ids import BrokerId
 from controller.model.alert_state import Incident
 from controller.model.context import Header
@@ -37,6 +38,8 @@ _OUT_OF_SYNC: Final = frozenset(
 _IN_PROGRESS: Final = frozenset({PartitionIssue.UNDELETED, PartitionIssue.REASSIGNING})
 # With these issues a live replica could lead, so the controller is the cause, whichever broker was lost before.
 _UP_TO_CONTROLLER: Final = frozenset({PartitionIssue.LEADERLESS, PartitionIssue.ELECTION_OWED})
+# While no controller acts, these issues wait for one.
+_WAITING: Final = frozenset({PartitionIssue.ELECTION_DUE, PartitionIssue.COMING_BACK})
 
 # How long a broker that hosts no replica counts as away.
 _MISSED_MS: Final = 10 * 60_000
@@ -162,6 +165,8 @@ def causes(issue: PartitionIssue, brokers: tuple[BrokerId, ...], header: Header)
         return brokers
     if issue in _UP_TO_CONTROLLER and header.acting:
         return ()
+    if issue in _WAITING and step_without_controller(header) is not None:
+        return ()
     away = tuple(broker for broker in brokers if broker not in header.brokers)
     return away or (() if issue in _IN_PROGRESS else brokers[:1])
 
@@ -175,6 +180,12 @@ def brokers_away(header: Header) -> dict[BrokerId, int]:
         if header.time_ms - departure.time_ms <= _MISSED_MS
     ]
     return {broker: hosted.get(broker, 0) for broker in sorted({*hosted, *recent} - header.brokers.keys())}
+
+
+def group_of(broker: BrokerId, header: Header) -> str:
+    """Return the group of an alert about one broker, which is its present incident, so that no old silence mutes it."""
+    incident = incident_by_broker(header.alerts.incidents).get(broker)
+    return listed((broker,)) if incident is None else incident.name
 
 
 def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[BrokerId, Incident]:

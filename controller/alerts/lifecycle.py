@@ -6,7 +6,7 @@ partitions slow this down (`may_judge_again`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -21,7 +21,7 @@ from controller.alerts.ensemble_conditions import (
     conditions_of_left_sessions,
     until_cause_is_known_ms,
 )
-from controller.alerts.incidents import brokers_away, follow_incidents, keep_told_numbers, moved_on
+from controller.alerts.incidents import brokers_away, follow_incidents, group_of, keep_told_numbers, moved_on
 from controller.alerts.migration_conditions import conditions_of_migration, stands_still
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
@@ -116,7 +116,7 @@ def resolve_all(header: Header, rows: PublishedRows, ending: str) -> None:
 
 
 def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Condition]:
-    header = state.header
+    header, paged = state.header, set[str]()
     if sees_cluster and stands_still(header):
         yield from conditions_of_migration(header)
     elif sees_cluster:
@@ -124,14 +124,15 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
         follow_incidents(header, away)
         by_incident = tuple(affected_by_incident(header))
         of_partitions = list(conditions_of_partitions(header, by_incident))
+        paged = _paged(of_partitions)
         yield from of_partitions
-        yield from conditions_of_brokers(header, away, by_incident, _paged(of_partitions), state.count_hosted)
+        yield from conditions_of_brokers(header, away, by_incident, paged, state.count_hosted)
         yield from conditions_of_controller(header)
         yield from conditions_of_topics(header)
         yield from conditions_of_settings(header, state.topic_exists)
         yield from conditions_of_left_sessions(header)
         yield from conditions_of_migration(header)
-    for condition in _occurred(header):
+    for condition in _occurred(header, paged):
         if sees_cluster or condition.kind.of_replica:
             yield condition
     yield from conditions_of_ensemble(header)
@@ -195,13 +196,18 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
         )
 
 
-def _occurred(header: Header) -> Iterator[Condition]:
-    for occurrence in header.alerts.occurrences.values():
-        kind = ALERT_KINDS[occurrence.kind]
+def _occurred(header: Header, paged: Collection[str]) -> Iterator[Condition]:
+    for alert_id, occurrence in header.alerts.occurrences.items():
+        kind, group, before = ALERT_KINDS[occurrence.kind], occurrence.kind, header.alerts.open.get(alert_id)
+        if occurrence.broker is not None:
+            group = group_of(occurrence.broker, header)
+        # A page of the incident has the cause, so the failure itself does not page beside it or after it.
+        is_told = before.severity is Severity.WARN if before else group in paged
         yield Condition(
             kind=kind,
             subject=occurrence.subject,
-            group=kind.name if occurrence.broker is None else occurrence.subject,
+            group=group,
+            severity=Severity.WARN if kind is kinds.LOG_DIR_FAILED and is_told else None,
             cause=_sentence_of(occurrence, kind),
             ending=_ending_of(kind),
             since_ms=occurrence.since_ms,
@@ -259,6 +265,7 @@ class _Told(NamedTuple):
 
     damage: tuple[str, ...]
     next_step: str
+    rank: int
     news: tuple[str, ...] = ()
 
 
@@ -290,15 +297,18 @@ def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may
     An earlier change is in the first message. Later only heartbeats bring news, just as only they change sentences.
     """
     if before is None or _is_unsent(before, header.time_ms):
-        return _Told(tuple(condition.damage), condition.next_step)
-    told = _Told(before.damage, before.next_step, before.news)
-    further = tuple(kind for kind in condition.damage if kind not in before.damage)
+        return _Told(tuple(condition.damage), condition.next_step, condition.rank)
+    told = _Told(before.damage, before.next_step, before.rank, before.news)
+    more_important = condition.rank < before.rank
+    further = tuple(kind for kind in condition.damage if more_important or kind not in before.damage)
     other_step = condition.next_step if condition.next_step != before.next_step else ""
     is_early = not may_have_news or header.time_ms - before.published_ms < _UPDATED_AGAIN_MS
     if is_early or not (further or other_step) or len(before.news) == _NEWS_TOLD:
         return told
     said = [*(condition.damage[kind] for kind in further), *([f"Next: {other_step}"] if other_step else [])]
-    return _Told((*before.damage, *further), other_step or before.next_step, (*before.news, ". ".join(said)))
+    damage = tuple(dict.fromkeys((*before.damage, *further)))
+    rank = min(before.rank, condition.rank)
+    return _Told(damage, other_step or before.next_step, rank, (*before.news, ". ".join(said)))
 
 
 def _brokers(condition: Condition, before: OpenAlert | None) -> tuple[BrokerId, ...]:

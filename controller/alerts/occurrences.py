@@ -11,11 +11,12 @@ from zlib import crc32
 import msgspec
 
 from controller.contract.alert_kinds.divergences import Disagreement
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, CONTROLLER_DISAGREES, AlertKind
+from controller.contract.alert_kinds.kinds import ALERT_KINDS, CONTROLLER_DISAGREES, LOG_DIR_FAILED, AlertKind
 from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
 from controller.model.mutable_state import MutableState
+from controller.view.partition_issues import parse_group
 
 THE_CLUSTER: Final = "the cluster"
 
@@ -87,10 +88,18 @@ def forget_old(header: Header) -> None:
     over = [
         alert_id
         for alert_id, occurrence in occurrences.items()
-        if header.time_ms - occurrence.last_ms > ALERT_KINDS[occurrence.kind].lasts_ms
+        if header.time_ms - occurrence.last_ms > ALERT_KINDS[occurrence.kind].lasts_ms or _is_mended(occurrence, header)
     ]
     if over:
         header.alerts.occurrences = {key: value for key, value in occurrences.items() if key not in over}
+
+
+def _is_mended(occurrence: Occurrence, header: Header) -> bool:
+    """Return whether the broker of a failed log directory has registered anew, and its replicas are in sync."""
+    now = None if occurrence.broker is None else header.brokers.get(occurrence.broker)
+    if occurrence.kind != LOG_DIR_FAILED.name or now is None or now.since_ms <= occurrence.last_ms:
+        return False
+    return not any(occurrence.broker in parse_group(key).brokers for key in header.tally.issues)
 
 
 def id_of(kind: AlertKind, subject: str) -> str:

@@ -20,9 +20,9 @@ from controller.alerts.affected import (
     next_step,
     returns,
     where_they_are,
-    worst_topics,
 )
 from controller.alerts.conditions import Condition
+from controller.alerts.controller_conditions import step_without_controller
 from controller.alerts.incident_partitions import IncidentPartitions
 from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
@@ -30,6 +30,7 @@ from controller.contract.remedies.partitions import ELECT_UNCLEAN, FORBID_UNCLEA
 from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import Incident
 from controller.model.context import Header
+from controller.rules.topic_ranks import rank_at
 from controller.view.advice import unless_harmful
 from controller.view.gauges import common_leader
 from controller.view.health import absence, is_without_trace, never_registered, whereabouts
@@ -92,9 +93,9 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
     lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
         return _coming_back(partitions, offline) if offline.groups else None
-    cause = f"{_offline_partitions(offline, header)}{returns(lost, refusing, header)}{worst_topics(offline, header)}"
-    for rejected in _rejected(refusing).values():
-        cause = f"{rejected}. {cause}" if refusing.rank < offline.rank else f"{cause}. {rejected}"
+    rejected = _damage(Fact.REJECTS_ACKS_ALL, refusing)
+    said = (f"{_offline_partitions(offline, header)}{returns(lost, refusing, header)}", *rejected.values())
+    cause = ". ".join(said)
     waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
         cause += (
@@ -113,16 +114,16 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
         since_ms=partitions.since_ms(lost),
         replaces=(kinds.UNDER_MIN_ISR,),
         advice=_advice(helped.count, lost, header),
-        damage={Fact.OFFLINE.word: Fact.OFFLINE.of(offline.count)} | _rejected(refusing),
+        damage=_damage(Fact.OFFLINE, offline) | rejected,
+        rank=rank_at(min(offline.rank, refusing.rank)),
         next_step=next_step((*lost.groups, *refusing.groups), header),
     )
     return _not_yet_paged(condition, lost, header)
 
 
-def _rejected(refusing: Affected) -> dict[str, str]:
-    """Return the damage of partitions that reject acks=all, with its sentence, empty if there are none."""
-    fact, examples = Fact.REJECTS_ACKS_ALL, in_brackets(refusing.examples, refusing.count)
-    return {fact.word: f"{fact.of(refusing.count)}{examples}"} if refusing.count else {}
+def _damage(fact: Fact, found: Affected) -> dict[str, str]:
+    """Return the damage with its sentence, which names the most important topic first, empty if there is none."""
+    return {fact.word: f"{fact.of(found.count)}{in_brackets(found.examples, found.count)}"} if found.count else {}
 
 
 def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
@@ -175,7 +176,16 @@ def _coming_back(partitions: IncidentPartitions, waiting: Affected) -> Condition
     )
     patience_ms = kinds.ELECTION_DUE.patience_ms
     is_due = header.time_ms - waiting.since_ms >= patience_ms or condition.id in header.alerts.open
-    return _not_yet_paged(condition, waiting, header) if is_due else None
+    return _not_yet_paged(_up_to_controller(condition, header), waiting, header) if is_due else None
+
+
+def _up_to_controller(condition: Condition, header: Header) -> Condition:
+    """Return the condition of elections. Without an acting controller only the controller's alert pages and helps."""
+    step = step_without_controller(header)
+    if step is None:
+        return condition
+    severity = condition.severity or Severity.WARN
+    return msgspec.structs.replace(condition, group=_CONTROLLER, advice=step, severity=severity)
 
 
 def _offline_partitions(offline: Affected, header: Header) -> str:
@@ -205,13 +215,14 @@ def _under_min_isr(partitions: IncidentPartitions, refusing: Affected) -> Condit
         if refusing.brokers
         else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
-    damage = _rejected(refusing)
+    damage = _damage(Fact.REJECTS_ACKS_ALL, refusing)
     return partitions.condition(
         kinds.UNDER_MIN_ISR,
         refusing,
         f"{damage[Fact.REJECTS_ACKS_ALL.word]}: {lacking}{must_stay_up(partitions.affected, partitions.header)}",
         "enough replicas are in sync again",
         damage=damage,
+        rank=rank_at(refusing.rank),
         next_step=next_step(refusing.groups, partitions.header),
     )
 
@@ -242,7 +253,8 @@ def _election_due(partitions: IncidentPartitions, found: Affected) -> Condition 
     if not partitions.header.acting and partitions.header.allows_unclean_election:
         cause += ", uncleanly if only a lagging one is live"
         advice = Advice(remedies=(FORBID_UNCLEAN.given(f"{one_of(due.brokers)} can return"),))
-    return partitions.condition(kinds.ELECTION_DUE, due, cause, _BACK, advice=advice)
+    condition = partitions.condition(kinds.ELECTION_DUE, due, cause, _BACK, advice=advice)
+    return _up_to_controller(condition, partitions.header)
 
 
 def _election_owed(partitions: IncidentPartitions, found: Affected) -> Condition | None:
@@ -282,7 +294,7 @@ def _creation_due(partitions: IncidentPartitions, found: Affected) -> Condition 
 
 
 def _elector(header: Header) -> str:
-    if header.acting:
+    if header.acting and step_without_controller(header) is None:
         return f"controller {header.controller} in epoch {header.controller_epoch}"
     if header.led_by_kraft:
         return f"KRaft controller {header.migration.claim.controller}"

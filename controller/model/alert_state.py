@@ -59,6 +59,7 @@ class OpenAlert(msgspec.Struct, frozen=True, array_like=True):
     damage: tuple[str, ...] = ()  # kinds of damage that were published
     next_step: str = ""  # the next step that was published last
     news: tuple[str, ...] = ()  # a sentence for each change since the alert may have been sent
+    rank: int = 0  # the smallest rank of a damaged topic that was published
 
 
 class ElectionPace(msgspec.Struct, frozen=True, array_like=True):

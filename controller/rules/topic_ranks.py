@@ -27,6 +27,11 @@ def place_in_sentence(topic: str, least_in_sync: int, replicas: int, ranks: Topi
     return ((_rank_of(topic, ranks) - UNRANKED) << 33) - by_settings
 
 
+def rank_at(place: int) -> int:
+    """Return the operator's rank of a topic at this place in a sentence."""
+    return UNRANKED - (-place >> 33)
+
+
 @lru_cache(10_000)
 def _rank_of(topic: str, ranks: TopicRanks) -> int:
     return next((rank for pattern, rank in ranks if fnmatchcase(topic, pattern)), UNRANKED)

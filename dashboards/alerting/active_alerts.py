@@ -6,16 +6,16 @@ A source without recent news is not certain, because silence is not health.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.metadata_rows import PartitionRow
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import STALE
+from questions.incidents import Incident
 
 BROKER_VIEW = "BrokerViewStale"
 FINALIZED_TOO_EARLY = "FinalizedTooEarly"
@@ -56,25 +56,25 @@ class ActiveAlerts:
     certain: bool
     alerts: Mapping[str, AlertRow]  # by id
     resolved: Mapping[str, AlertRow]  # by id
-    troubled: tuple[PartitionRow, ...] = ()  # the partitions that clients cannot use, or not with acks=all
+    incidents: Mapping[str, Incident] = field(default_factory=dict)  # by the group of their alerts
 
-    def topics_of(self, row: AlertRow) -> set[str]:
-        """Return the topics that an alert affects. A row has ten examples, so its brokers decide beyond that."""
-        named = {_PARTITION_NUMBER.sub("", each) if row.partitions else each for each in row.examples}
-        if row.partitions > len(row.examples):
-            named |= {each.topic for each in self.troubled if not set(row.brokers).isdisjoint(each.replicas)}
-        return named | ({row.topic} if row.topic else set())
+    def topics_of(self, row: AlertRow) -> tuple[str, ...]:
+        """Return the topics that an alert affects, which are those of its incident's damage, and the named ones."""
+        named = [_PARTITION_NUMBER.sub("", each) if row.partitions else each for each in row.examples]
+        incident = self.incidents.get(row.group)
+        lost = [] if incident is None else [each.topic for each in incident.damage.topics]
+        return tuple(dict.fromkeys(filter(None, (*lost, *named, row.topic))))
 
 
-def of_outputs(snapshot: ClusterSnapshot, *, certain: bool) -> ActiveAlerts:
-    """Return the alerts of the streaming job's outputs."""
+def of_outputs(snapshot: ClusterSnapshot, incidents: Iterable[Incident] = (), *, certain: bool) -> ActiveAlerts:
+    """Return the alerts of the streaming job's outputs, with the incidents that `known_incidents` returns."""
     return ActiveAlerts(
         cluster=snapshot.cluster,
         source=Source.OUTPUTS,
         certain=certain,
         alerts={row.id: row for row in snapshot.open_alerts},
         resolved={row.id: row for row in snapshot.resolved_alerts},
-        troubled=(*snapshot.unusable, *snapshot.under_min_isr),
+        incidents={incident.group: incident for incident in incidents},
     )
 
 

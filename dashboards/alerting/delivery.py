@@ -20,6 +20,7 @@ from outputs.reading import ReadingCounts, ReadingSnapshot
 from questions.clients.teams import NO_TEAMS, Teams
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silent_process
+from questions.incidents import Incident, known_incidents
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.25
@@ -64,6 +65,8 @@ class Delivery:
             Sender(Alertmanager(url, config), config, self._registry) for url in dict.fromkeys(config.urls)
         )
         self._heard: dict[str, _Heard] = {}  # by cluster
+        self._ranks = teams.ranks
+        self._known: dict[str, tuple[object, tuple[Incident, ...]]] = {}  # incidents by cluster, with their rows
         self._stale_since_ms: dict[str, int] = {}  # stale clusters, each with the time when its silence was noticed
         self._stop = threading.Event()
         self._looking = threading.Lock()
@@ -127,7 +130,7 @@ class Delivery:
             if stale:
                 stale_since_ms[snapshot.cluster] = self._stale_since_ms.get(snapshot.cluster, now_ms)
             certain = snapshot.ready and reading.vouches_for_alerts(snapshot.cluster) and heard.is_fresh and not stale
-            yield of_outputs(snapshot, certain=certain)
+            yield of_outputs(snapshot, self._incidents(snapshot), certain=certain)
             yield of_staleness(
                 snapshot,
                 heard.shown_ms,
@@ -140,6 +143,14 @@ class Delivery:
             yield from of_forgotten(cluster, endings)
         for said in self._more():
             yield replace(said, certain=said.certain and said.cluster not in stale_since_ms)
+
+    def _incidents(self, snapshot: ClusterSnapshot) -> tuple[Incident, ...]:
+        """Return the incidents of a cluster, computed again only after a change."""
+        shown = (snapshot.open_alerts, snapshot.unusable, snapshot.under_min_isr, snapshot.brokers)
+        before = self._known.get(snapshot.cluster)
+        if before is None or before[0] != shown:
+            before = self._known[snapshot.cluster] = (shown, known_incidents(self._memory, snapshot, self._ranks))
+        return before[1]
 
     def _hear(self, snapshot: ClusterSnapshot, now_ms: int, steady_ms: int) -> _Heard:
         """Note a fresh heartbeat. The age of a cluster that never sent one counts from the moment it was first seen."""

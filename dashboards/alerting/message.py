@@ -16,7 +16,7 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.title import title_of
 from questions.clients.teams import Team
 from questions.doubts import STALE
-from questions.picture import CONTROLLER_GROUP
+from questions.incidents import Incident, is_own
 from transport.printable import label_value, printable
 from wording.sentences import joined
 from wording.times import moment, rfc3339
@@ -30,6 +30,7 @@ RANK = "rank"  # the annotation that orders the alerts of a group as a text, the
 ALERT_ID = "alert_id"  # the annotation by which the exporter recognizes its own alerts
 
 TopicsByTeam = Mapping[Team | None, Sequence[str]]  # the most important team first
+_SHOWN_AFTER_MS = 3_000  # a controller and its brokers react to a loss within seconds
 _OF_NO_TEAM: TopicsByTeam = MappingProxyType({None: ()})
 
 # The severities of Kontrast's Prometheus rules, so that both are routed alike.
@@ -99,14 +100,40 @@ class Message:
 
 
 def message_of(
-    row: AlertRow, config: AlertmanagerConfig, team: Team | None = None, topics: Sequence[str] = ()
+    row: AlertRow,
+    config: AlertmanagerConfig,
+    team: Team | None = None,
+    topics: Sequence[str] = (),
+    incident: Incident | None = None,
 ) -> Message:
-    """Return the alert's own message, for a team with affected `topics` if one is given."""
-    kind = f"{NAME_PREFIX}{row.alert}"
+    """Return the alert's own message, for a team with affected `topics` if one is given, as part of its incident."""
     severity = _severity(row, config)
-    labels = {
+    labels = _labels(row, severity, {} if team is None else {TEAM: team.team}, config)
+    annotations = {
+        ALERT_ID: quote(row.id.encode("utf-8", "replace"), safe=" "),
+        RANK: f"{list(Severity).index(severity)}{_PLACES.get(row.alert, '98')}",
+        "summary": title_of(row, "" if team is None else team.team, incident),
+        "description": row.cause,
+        "expected": row.expected or "",
+        "action": row.action,
+        _EVIDENCE: "\n".join(map(printable, row.evidence)),
+        "partitions": str(row.partitions) if row.partitions else "",
+        "examples": ", ".join(row.examples),
+        "since": moment(row.since_ms),
+        "state": row.state,
+        "runbook_url": f"{config.runbook_url.rstrip('/')}/{NAME_PREFIX}{row.alert}.md",
+        TEAM: "" if team is None else f"{team} for {joined(topics)}",
+        "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
+    }
+    return Message(labels=tuple(sorted(_present(labels))), annotations=_pairs(annotations), since_ms=row.since_ms)
+
+
+def _labels(
+    row: AlertRow, severity: Severity, of_team: Mapping[str, str], config: AlertmanagerConfig
+) -> Mapping[str, str]:
+    return {
         **config.external_labels,
-        "alertname": kind,
+        "alertname": f"{NAME_PREFIX}{row.alert}",
         "alert": row.alert,
         "kafka_cluster": row.cluster,
         "severity": SEVERITY_LABELS[severity],
@@ -116,25 +143,8 @@ def message_of(
         "topic": label_value(row.topic or ""),
         "partition": "" if row.partition is None else str(row.partition),
         "broker": "" if row.broker is None else str(row.broker),
-        **({} if team is None else {TEAM: team.team}),
+        **of_team,
     }
-    annotations = {
-        ALERT_ID: quote(row.id.encode("utf-8", "replace"), safe=" "),
-        RANK: f"{list(Severity).index(severity)}{_PLACES.get(row.alert, '98')}",
-        "summary": title_of(row, "" if team is None else team.team),
-        "description": row.cause,
-        "expected": row.expected or "",
-        "action": row.action,
-        _EVIDENCE: "\n".join(map(printable, row.evidence)),
-        "partitions": str(row.partitions) if row.partitions else "",
-        "examples": ", ".join(row.examples),
-        "since": moment(row.since_ms),
-        "state": row.state,
-        "runbook_url": f"{config.runbook_url.rstrip('/')}/{kind}.md",
-        TEAM: "" if team is None else f"{team} for {joined(topics)}",
-        "page_url": "" if config.page_url is None else config.page_url.rstrip("/") + _page(row),
-    }
-    return Message(labels=tuple(sorted(_present(labels))), annotations=_pairs(annotations), since_ms=row.since_ms)
 
 
 def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
@@ -143,7 +153,9 @@ def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
     return Severity(config.crash_without_damage) if pages_for_nothing else row.severity
 
 
-def messages_of(row: AlertRow, config: AlertmanagerConfig, by_team: TopicsByTeam = _OF_NO_TEAM) -> tuple[Message, ...]:
+def messages_of(
+    row: AlertRow, config: AlertmanagerConfig, by_team: TopicsByTeam = _OF_NO_TEAM, incident: Incident | None = None
+) -> tuple[Message, ...]:
     """Return the alert's message, one for each further broker of its incident, and one for each of its news.
 
     Each affected team gets these messages with its own label, because Alertmanager routes an alert by its labels.
@@ -153,7 +165,9 @@ def messages_of(row: AlertRow, config: AlertmanagerConfig, by_team: TopicsByTeam
     look like the end of the incident.
     """
     return tuple(
-        each for team, topics in by_team.items() for each in _messages(row, message_of(row, config, team, topics))
+        each
+        for team, topics in by_team.items()
+        for each in _messages(row, message_of(row, config, team, topics, incident))
     )
 
 
@@ -183,15 +197,11 @@ def _addition(row: AlertRow, message: Message, label: str, value: int, said: str
 
 
 def _page(row: AlertRow) -> str:
-    """Return the path of the live page that explains the alert's subject."""
-    parts = ["clusters", row.cluster]
-    if row.topic is not None:
-        parts += ["topics", row.topic, *([] if row.partition is None else [str(row.partition)])]
-    elif row.group == CONTROLLER_GROUP:
-        parts += ["controller"]
-    elif row.broker is not None:
-        parts += ["brokers", str(row.broker)]
-    return "".join(f"/{quote(part.encode('utf-8', 'replace'), safe='')}" for part in parts)
+    """Return the path of the live page with the cluster's incidents as they were when the alert had opened."""
+    kind = ALERT_KINDS.get(row.alert)
+    opened_ms = row.since_ms + (0 if kind is None else kind.patience_ms) + _SHOWN_AFTER_MS
+    cluster = quote(row.cluster.encode("utf-8", "replace"), safe="")
+    return f"/clusters/{cluster}" + ("" if is_own(row) or kind is None else f"?at={opened_ms}")
 
 
 def _component(row: AlertRow) -> str:

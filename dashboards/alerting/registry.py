@@ -16,6 +16,7 @@ from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of
 from dashboards.alerting.title import title_of
 from questions.clients.teams import NO_TEAMS, Teams
+from questions.incidents import Incident
 
 # An output that is read again from its beginning briefly lacks active alerts, so only a longer silence ends them.
 _UNMENTIONED_MS = 60_000
@@ -35,6 +36,7 @@ class _Built:
     row: AlertRow
     certain: bool
     messages: tuple[Message, ...]
+    incident: Incident | None
     by_team: TopicsByTeam  # topics that were affected at any time since the alert opened
 
 
@@ -119,14 +121,15 @@ class AlertRegistry:
         for said in active:
             for alert_id, row in said.alerts.items():
                 subject = (said.cluster, said.source, alert_id)
-                known = self._built.get(subject)
+                known, incident = self._built.get(subject), said.incidents.get(row.group)
                 # Building the messages of thousands of alerts each time would cost more than all the rest.
-                if known is None or known.row is not row or known.certain is not said.certain:
+                told = (row, said.certain, incident)
+                if known is None or (known.row, known.certain, known.incident) != told:
                     by_team = self._by_team(said.topics_of(row), known)
-                    messages = messages_of(row, self._config, by_team)
+                    messages = messages_of(row, self._config, by_team, incident)
                     if not said.certain:
                         messages = tuple(message.unknown() for message in messages)
-                    known = _Built(row, said.certain, messages, by_team)
+                    known = _Built(row, said.certain, messages, incident, by_team)
                 built[subject] = known
                 for message in known.messages:
                     # Two messages with the same labels are one alert for Alertmanager, so the older one counts.
@@ -136,11 +139,10 @@ class AlertRegistry:
         self._ended = {k: ended for k, ended in self._ended.items() if k not in mentioned}
         self._mentioned = mentioned
 
-    def _by_team(self, topics: set[str], before: _Built | None) -> TopicsByTeam:
+    def _by_team(self, topics: Iterable[str], before: _Built | None) -> TopicsByTeam:
         """Return the affected topics by team. A topic stays until the incident ends, so a team's alert does, too."""
         earlier = () if before is None else (topic for known in before.by_team.values() for topic in known)
-        every = sorted({*topics, *earlier})
-        return self._teams.teams_of(every) or {None: ()}
+        return self._teams.teams_of(dict.fromkeys((*topics, *earlier))) or {None: ()}
 
     def _miss(self, labels: Labels, tracked: _Tracked, said: ActiveAlerts | None, now_ms: int, steady_ms: int) -> None:  # noqa: PLR0913 (one call)
         """Decide if an alert has ended that was sent, but that its source does not mention any more."""

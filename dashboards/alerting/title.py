@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
+from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow
+from questions.damage import Damage
+from questions.doubts import STALE
+from questions.incidents import HOW_IT_LEFT, Incident
 from wording.sentences import counted, event_of, listed, plural
 
 # Opsgenie cuts a title at 130 characters, and a phone near 70. The rest is for the number of other alerts: " (+12)".
@@ -14,26 +18,52 @@ _RESOLVED: Final = "Resolved: "  # the prefix by deploy/alertmanager/kontrast.tm
 _LONGEST_CLUSTER: Final = 24
 _LONGEST_TEAM: Final = 16
 _LONGEST_SUBJECT: Final = 32
+_LONGEST_TOPIC: Final = 24
+_LONGEST_STEP: Final = 24
+
+# Alerts on what clients cannot use, whose title has all damage of their incident.
+_DAMAGE: Final = frozenset(
+    kind.name
+    for kind in (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR, kinds.PARTITIONS_LEADERLESS, kinds.ELECTION_DUE)
+)
+# Alerts that the exporter itself finds have no kind.
+_OF_EXPORTER: Final = {STALE: "Kontrast hears nothing", "FinalizedTooEarly": "KRaft was finalized too early"}
 
 
-def title_of(row: AlertRow, team: str = "") -> str:
-    """Return the title, such as "orders: 2 partitions offline, start broker 1". The step is left out if it is too long.
+def title_of(row: AlertRow, team: str = "", incident: Incident | None = None) -> str:
+    """Return the title, such as "orders: 2 offline, 6 reject acks=all (ledger): start broker 2".
 
-    The affected team follows the cluster, such as "orders, team pay: 2 partitions offline". The title of a resolved
-    alert has no next step, and leaves room for the prefix "Resolved".
+    The damage and the broker to start are those of the alert's incident, if one is given. The affected team follows the
+    cluster, such as "orders, team pay: 2 offline (ledger)". If the title is too long, the team, the end of the topic's
+    name, the topic and the step are left out, in this order. The title of a resolved alert has no next step, and leaves
+    room for the prefix "Resolved".
     """
-    cluster = _cut(row.cluster, _LONGEST_CLUSTER) + (f", team {_cut(team, _LONGEST_TEAM)}" if team else "")
-    event, step = _words(row)
+    cluster = _cut(row.cluster, _LONGEST_CLUSTER)
+    of_team = f"{cluster}, team {_cut(team, _LONGEST_TEAM)}" if team else cluster
+    event, step = _words(row, incident)
     if row.ends_subject:
-        return _cut(f"{cluster}: {event}", LONGEST_TITLE - len(_RESOLVED))
-    whole = f"{cluster}: {event}, {step}" if step else f"{cluster}: {event}"
-    return whole if len(whole) <= LONGEST_TITLE else _cut(f"{cluster}: {event}", LONGEST_TITLE)
+        return _cut(f"{of_team}: {event}", LONGEST_TITLE - len(_RESOLVED))
+    topics = list(_topics(row, incident))
+    tries = [(of_team, topics[0], step), *((cluster, topic, step) for topic in topics), (cluster, topics[-1], "")]
+    titles = [": ".join(filter(None, (whose, f"{event}{topic}", then))) for whose, topic, then in tries]
+    return next((title for title in titles if len(title) <= LONGEST_TITLE), _cut(titles[-1], LONGEST_TITLE))
 
 
-def _words(row: AlertRow) -> tuple[str, str]:
-    kind = ALERT_KINDS.get(row.alert)
-    if kind is None or not kind.headline:
-        return f"{row.alert} of {row.subject}", ""
+def _topics(row: AlertRow, incident: Incident | None) -> Iterator[str]:
+    """Yield the most important topic of the damage in brackets, shorter each time, and at last nothing."""
+    if topics := _damage(row, incident).topics:
+        yield from (f" ({topics[0].topic})", f" ({_cut(topics[0].topic, _LONGEST_TOPIC)})")
+    yield ""
+
+
+def _damage(row: AlertRow, incident: Incident | None) -> Damage:
+    return incident.damage if incident is not None and row.alert in _DAMAGE else Damage()
+
+
+def _words(row: AlertRow, incident: Incident | None) -> tuple[str, str]:
+    kind = kinds.ALERT_KINDS.get(row.alert)
+    if kind is None:
+        return _OF_EXPORTER.get(row.alert, f"{row.subject} shows old metadata"), ""
     values = {
         "partitions": counted(row.partitions, "partition"),
         "brokers": listed(row.brokers or (() if row.broker is None else (row.broker,))),
@@ -43,7 +73,11 @@ def _words(row: AlertRow) -> tuple[str, str]:
     }
     is_counted = row.partitions or "{partitions}" not in kind.headline
     event = kind.headline.format(**values) if is_counted else event_of(row.cause)
-    return event, kind.step.format(**values)
+    step = kind.step.format(**values)
+    if incident is not None and (row.alert in _DAMAGE or row.alert in HOW_IT_LEFT):
+        first = incident.first_step.partition(",")[0]
+        step = f"{first[:1].lower()}{first[1:]}" if len(first) <= _LONGEST_STEP else step
+    return _damage(row, incident).title or event, step
 
 
 def _cut(text: str, longest: int) -> str:

@@ -177,7 +177,7 @@ def picture_of(overview: Overview, at_ms: int | None = None) -> str | None:
         return None
     as_of_ms = at_ms or overview.health.as_of_ms
     drawn = Drawn(overview.cluster, overview.map, overview.racks, overview.strip, as_of_ms)
-    return alone(drawn, f"{overview.state.event}.", overview.effect)
+    return alone(drawn, f"{overview.state.event}.", overview.state.effect)
 
 
 def alone(drawn: Drawn, event: str, effect: str) -> str:

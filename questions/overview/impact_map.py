@@ -22,7 +22,7 @@ from controller.view.types import Header
 from questions.clients.groups import Clients, readers_by_topic, readers_in_words
 from questions.clients.teams import Team
 from questions.cluster_rows import ClusterSnapshot, TopicRows, problem_since_ms
-from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS, cause_of, needs_of
+from questions.damage import PROBLEMS_OF_CLIENTS, cause_of, needs_of
 from questions.whatif.representatives import Alike, Judge
 from wording.facts import Fact
 from wording.sentences import listed

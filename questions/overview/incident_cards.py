@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
-from operator import itemgetter
 from typing import Final
 from urllib.parse import quote
 
@@ -15,7 +13,7 @@ import msgspec
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow, Severity
-from controller.contract.ids import INTERNAL_TOPICS, BrokerId
+from controller.contract.ids import BrokerId
 from controller.contract.problem import Problem
 from controller.view.returns import Waiting
 from questions import incidents as question
@@ -23,11 +21,11 @@ from questions.check import Finding, finding_of
 from questions.clients.groups import Impact
 from questions.clients.teams import Teams
 from questions.cluster_rows import ClusterSnapshot
+from questions.damage import TopicDamage, short
 from questions.known_brokers import host_of
-from questions.overview.partition_groups import PartitionGroup
 from questions.picture import Beginning, Picture
 from questions.state import Counts
-from wording.facts import Fact, kept_up
+from wording.facts import kept_up
 from wording.sentences import counted, event_of, verb
 
 _TOPICS_IN_A_CARD: Final = 6
@@ -53,15 +51,6 @@ class Presentation:
         return f"{self.runbook_url.rstrip('/')}/{NAME_PREFIX}{alert}.md"
 
 
-class TopicEffect(msgspec.Struct, frozen=True):
-    """Partitions of a topic that clients cannot use, or not with acks=all."""
-
-    topic: str
-    of: int
-    offline: int
-    refusing: int  # partitions that reject acks=all
-
-
 class Return(msgspec.Struct, frozen=True):
     """A broker to start, and the partitions that its return restores once the brokers before it are back."""
 
@@ -80,7 +69,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     how: str  # how the brokers left, empty if they left in several ways
     since: Beginning  # of the alert that gives the event
     brokers: tuple[BrokerId, ...]  # that are away
-    effects: tuple[TopicEffect, ...]  # the most important topic first
+    effect: str  # the damage to clients in a sentence, empty without damage
+    effects: tuple[TopicDamage, ...]  # the most important topic first
     more_topics: int
     unusable: int  # partitions in all topics, those that reject acks=all among them
     under_replicated: int  # usable partitions that lack a replica
@@ -92,11 +82,6 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
     @property
-    def effect(self) -> str:
-        """Return the effect on clients as a sentence, if there is one."""
-        return _sentence(self.effects, self.unusable)
-
-    @property
     def detail(self) -> str:
         """Return the worst alert's cause, without the event if the heading has it, and without `keep_up`."""
         worst, keep_up = self.alerts[0], self.keep_up.removesuffix(".")
@@ -105,30 +90,9 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         return (cause.removeprefix(event_of(cause)) if is_heading else cause).strip(":. ")
 
 
-def troubles_of(groups: Iterable[PartitionGroup]) -> tuple[question.Trouble, ...]:
-    """Return the groups as troubles, which `incidents_in` takes."""
-    return tuple(map(_trouble, groups))
-
-
-def _trouble(group: PartitionGroup) -> question.Trouble:
-    is_offline, internal = group.problem != Problem.UNDER_MIN_ISR.value, group.topic in INTERNAL_TOPICS
-    waiting = Waiting(
-        frozenset(group.needs), group.lacking, group.count, is_offline, group.count * internal, group.topic
-    )
-    return question.Trouble(waiting, group.names, group.problem in _UP_TO_CONTROLLER)
-
-
-def card_of(
-    incident: question.Incident,
-    found: ClusterSnapshot,
-    picture: Picture,
-    troubled: Iterable[tuple[PartitionGroup, question.Trouble]],
-    config: Presentation,
-) -> Incident:
-    """Return the card of an incident, with the effect of its troubles on topics."""
-    hit = set(map(id, incident.troubles))
-    effects = tuple(_effects(group for group, trouble in troubled if id(trouble) in hit))
-    worst = incident.alerts[0]
+def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Picture, config: Presentation) -> Incident:
+    """Return the card of an incident, with its damage by topic."""
+    worst, effects = incident.alerts[0], incident.damage.topics
     return Incident(
         group=incident.group,
         severity=incident.severity,
@@ -136,6 +100,7 @@ def card_of(
         how=incident.how,
         since=incident.since,
         brokers=incident.brokers,
+        effect=incident.damage.sentence,
         effects=effects[:_TOPICS_IN_A_CARD],
         more_topics=len(effects[_TOPICS_IN_A_CARD:]),
         unusable=incident.unusable,
@@ -146,42 +111,6 @@ def card_of(
         runbook=config.runbook(worst.alert),
         silence=None if config.alertmanager_url is None else _silence(config.alertmanager_url, worst),
     )
-
-
-def _effects(groups: Iterable[PartitionGroup]) -> Iterator[TopicEffect]:
-    by_topic: dict[str, list[PartitionGroup]] = {}
-    for group in groups:
-        by_topic.setdefault(group.topic, []).append(group)
-    for topic, members in by_topic.items():
-        refusing = sum(group.count for group in members if group.problem == Problem.UNDER_MIN_ISR.value)
-        offline = sum(group.count for group in members) - refusing
-        yield TopicEffect(topic, members[0].of, offline, refusing)
-
-
-def _sentence(effects: Sequence[TopicEffect], unusable: int) -> str:
-    """Name the most important topics, and count the rest: 6 partitions of a are offline, 4 of b reject acks=all."""
-    said = [
-        (count, short(effect.topic), fact)
-        for effect in effects[:_TOPICS_IN_A_SENTENCE]
-        for count, fact in ((effect.offline, Fact.OFFLINE), (effect.refusing, Fact.REJECTS_ACKS_ALL))
-        if count
-    ]
-    clauses: list[str] = []
-    for fact, alike in ((fact, list(each)) for fact, each in groupby(said, key=itemgetter(2))):
-        counts = [
-            f"{counted(count, 'partition')} of {topic}" if not clauses and not at else f"{count:,} of {topic}"
-            for at, (count, topic, _) in enumerate(alike)
-        ]
-        clauses.append(f"{' and '.join(counts)} {fact.predicate(sum(count for count, _, _ in alike))}")
-    rest = unusable - sum(count for count, _, _ in said)
-    if rest and clauses:
-        clauses.append(f"{rest:,} of other topics {verb(rest, 'is')} affected")
-    return ", ".join(clauses) + "." if clauses else ""
-
-
-def short(name: str) -> str:
-    """Return the name without its middle if it is too long for a sentence."""
-    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
 
 
 def _lacking(incident: question.Incident) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby, repeat
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import msgspec
 
@@ -22,13 +22,13 @@ from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
 from questions.clients.groups import NO_CLIENTS, Clients, troubled_in
 from questions.cluster_rows import ClusterSnapshot
+from questions.damage import PartitionGroup, Topics, cause_key, damage_of, groups_of, place_of
 from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
 from questions.known_brokers import host_of
 from questions.memory import Memory
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
-from questions.overview.incident_cards import Incident, Presentation, card_of, troubles_of, within
-from questions.overview.partition_groups import PartitionGroup, Topics, cause_key, groups_of, place_of
+from questions.overview.incident_cards import Incident, Presentation, card_of, within
 from questions.overview.recent import (
     KnownPast,
     News,
@@ -43,8 +43,6 @@ from questions.picture import Picture, Present, oldest
 from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, rank, state_of
 from wording.facts import Departure
 from wording.times import age
-
-_Troubled: TypeAlias = tuple[PartitionGroup, question.Trouble]
 
 
 class BrokerCell(msgspec.Struct, frozen=True):
@@ -119,12 +117,6 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
     news: tuple[News, ...] = ()  # the newest first
     migration: WayToKRaft | None = None  # while a migration is under way, or has left something
-
-    @property
-    def effect(self) -> str:
-        """Return the effect on clients, by topic where the incident that gives the title has topics."""
-        is_known = self.state.state is not State.UNKNOWN
-        return (self.incidents[0].effect if is_known and self.incidents else "") or self.state.effect
 
 
 class ShownMoment(NamedTuple):
@@ -212,15 +204,14 @@ class Overviews:
         """Return the health of a cluster that was read, with every open alert. `lacking` outputs lost its rows."""
         assert found.gauges is not None, "a cluster that was read"
         picture = msgspec.structs.replace(found.picture(present=present), lacking=lacking)
-        troubled, _ = self._troubled(found, at_ms)
-        return _health(found, found.gauges, picture, incidents_in(picture, [trouble for _, trouble in troubled]))
+        groups, _ = self._groups(found, at_ms)
+        return _health(found, found.gauges, picture, groups, incidents_in(picture, groups))
 
-    def _troubled(self, found: ClusterSnapshot, at_ms: int | None) -> tuple[Sequence[_Troubled], Topics]:
+    def _groups(self, found: ClusterSnapshot, at_ms: int | None) -> tuple[Sequence[PartitionGroup], Topics]:
         """Return the groups of partitions that clients cannot use, and the topics of these partitions."""
         rows = (*found.unusable, *found.under_min_isr)
         topics = self._topics({row.topic for row in rows}, found.cluster, at_ms)
-        groups = groups_of(rows, topics, self._ranks)
-        return tuple(zip(groups, troubles_of(groups), strict=True)), topics
+        return groups_of(rows, topics, self._ranks), topics
 
     def overview(
         self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None, clients: Clients = NO_CLIENTS
@@ -230,11 +221,11 @@ class Overviews:
         if unknown is not None or gauges is None:
             return unread(found.cluster, unknown or "no counts are kept")
         picture = found.picture(oldest(found.open_alerts), present)
-        troubled, topics = self._troubled(found, at_ms)
-        incidents = incidents_in(picture, [trouble for _, trouble in troubled])
-        health = _health(found, gauges, picture, incidents)
-        made = (card_of(each, found, picture, troubled, self._config) for each in incidents)
-        cards = tuple(_hitting(map(within, made, repeat(health.counts)), incidents, found, troubled, topics, clients))
+        groups, topics = self._groups(found, at_ms)
+        incidents = incidents_in(picture, groups)
+        health = _health(found, gauges, picture, groups, incidents)
+        made = (card_of(each, found, picture, self._config) for each in incidents)
+        cards = tuple(_hitting(map(within, made, repeat(health.counts)), incidents, found, topics, clients))
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         acts = (picture.header.acting and not is_ghost) or health.led_by_kraft
         return Overview(
@@ -255,30 +246,31 @@ class Overviews:
 
 
 def _health(
-    found: ClusterSnapshot, gauges: GaugesRow, picture: Picture, incidents: Sequence[question.Incident]
+    found: ClusterSnapshot,
+    gauges: GaugesRow,
+    picture: Picture,
+    groups: Sequence[PartitionGroup],
+    incidents: Sequence[question.Incident],
 ) -> Health:
     live = {row.broker for row in found.brokers if row.registered or row.inferred}
     counts = counts_of(gauges, count_brokers_away(gauges, live))
-    return health_of(picture, counts, state_of(picture, counts, incidents))
+    return health_of(picture, counts, state_of(picture, counts, damage_of(groups), incidents))
 
 
-def _hitting(  # noqa: PLR0913 (one call)
+def _hitting(
     cards: Iterable[Incident],
     incidents: Iterable[question.Incident],
     found: ClusterSnapshot,
-    troubled: Iterable[_Troubled],
     topics: Topics,
     clients: Clients,
 ) -> Iterator[Incident]:
-    """Yield the cards of these incidents with their impact on clients, by the partitions of their troubles."""
+    """Yield the cards of these incidents with their impact on clients, by the partitions of their damage."""
     by_key: dict[tuple[str, str, str], list[PartitionRow]] = {}
     for row in (*found.unusable, *found.under_min_isr) if clients.known.asked_ms else ():
         by_key.setdefault(cause_key(row), []).append(row)
     sizes = {name: len(topics[name].partitions) for name in INTERNAL_TOPICS if name in topics}
     for card, incident in zip(cards, incidents, strict=True):
-        hit = set(map(id, incident.troubles))
-        keys = [(group.topic, group.problem, group.says) for group, trouble in troubled if id(trouble) in hit]
-        rows = (row for key in keys for row in by_key.get(key, ()))
+        rows = (row for each in incident.groups for row in by_key.get((each.topic, each.problem, each.says), ()))
         yield msgspec.structs.replace(card, impact=clients.hit_by(troubled_in(rows, sizes)))
 
 

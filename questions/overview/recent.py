@@ -15,8 +15,8 @@ from controller.contract.row import Row
 from questions.doubts import BLINDING
 from questions.past import Change
 from questions.state import State
-from wording.facts import Departure, Fact, without_zxid
-from wording.sentences import event_of, in_brackets
+from wording.facts import Departure, without_zxid
+from wording.sentences import event_of
 
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
@@ -175,12 +175,5 @@ def _news(change: Change) -> News | None:
         return News(row.time_ms, f"{row.alert} of {row.subject} ended", is_bad=False)
     was_open = isinstance(change.before, AlertRow) and change.before.state == "open"  # with another severity
     if isinstance(row, AlertRow) and row.state == "open" and not was_open:
-        return News(row.time_ms, f"{row.alert} opened: {_opened(row)}", is_bad=True)
+        return News(row.time_ms, f"{row.alert} opened: {without_zxid(event_of(row.cause))}", is_bad=True)
     return None
-
-
-def _opened(row: AlertRow) -> str:
-    """Return what opened the alert. The cause of offline partitions may begin with those that reject acks=all."""
-    if row.alert == kinds.PARTITIONS_OFFLINE.name:
-        return f"{Fact.OFFLINE.counted(row.partitions)}{in_brackets(row.examples, row.partitions)}"
-    return without_zxid(event_of(row.cause))

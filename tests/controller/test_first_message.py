@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.alert_row import AlertRow
-from tests.controller.znode_history import ZnodeHistory
+from controller.contract.alert_row import AlertRow, Severity
+from tests.controller.znode_history import ZnodeHistory, controller_znode
 
 TOPICS = {
     "a-scratch": {0: ([1], 1, 0, [1])},
@@ -25,13 +25,13 @@ def offline(history: ZnodeHistory, subject: str) -> list[AlertRow]:
     return [row for row in history.effects if isinstance(row, AlertRow) and row.id == f"PartitionsOffline/{subject}"]
 
 
-def test_the_first_message_has_the_damage_of_due_writes_worst_topic_first():
+def test_the_first_message_has_the_damage_of_due_writes_offline_partitions_first():
     history = a_cluster()
     history.broker_leaves(1)  # and the controller has written nothing yet
     (first,) = offline(history, "broker 1")
     assert first.cause.startswith(
-        "6 partitions reject acks=all (ledger-0, ledger-1, …). 1 partition offline (a-scratch-0): no client can use it "
-        "until broker 1 returns. 7 partitions are under-replicated"
+        "1 partition offline (a-scratch-0): no client can use it until broker 1 returns. 6 partitions reject acks=all "
+        "(ledger-0, ledger-1, …). 7 partitions are under-replicated"
     )
 
 
@@ -42,7 +42,7 @@ def test_the_first_message_has_the_damage_though_the_controller_died():
     history.controller_dies(1)
     (first,) = offline(history, "broker 1")
     assert first.cause.startswith(
-        "6 partitions reject acks=all (ledger-0, ledger-1, …). 1 partition offline (a-scratch-0)"
+        "1 partition offline (a-scratch-0): no client can use it until broker 1 returns. 6 partitions reject acks=all"
     )
     history.controller(2, 2)
     history.the_controller_writes_its_due()
@@ -119,6 +119,77 @@ def test_further_damage_and_another_next_step_are_news_and_each_is_told_once():
     history.write("/config/topics/orders", {"version": 1, "config": {"min.insync.replicas": "2"}})
     history.heartbeat(6_000)
     assert offline(history, "broker 1")[-1].news == (news,)
+
+
+@pytest.mark.parametrize(("rank", "is_news"), [(1, True), (100, False), (200, False)])
+def test_a_more_important_topic_that_joins_the_same_damage_is_news_once(rank, is_news):
+    topics = {name: {0: ([1, 2], 1, 0, [1, 2])} for name in ("free", "ledger")}
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 4, controller=4, topics=topics)
+    history.context.header.topic_ranks = (("ledger", rank),)
+    history.write("/config/topics/free", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    history.broker_leaves(2)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    history.write("/config/topics/ledger", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    for _ in range(60):
+        history.heartbeat()
+    alert = history.open_alerts()["PartitionsUnderMinIsr/broker 2"]
+    names = "ledger-0, free-0" if rank < 100 else "free-0, ledger-0"
+    assert alert.cause.startswith(f"2 partitions reject acks=all ({names})")
+    assert alert.news == ((f"2 partitions reject acks=all ({names})",) if is_news else ())
+
+
+@pytest.mark.parametrize("cut_off", [False, True])
+def test_while_no_controller_acts_elections_have_its_step_and_page_nobody(cut_off):
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=1, topics=TOPICS)
+    history.broker_leaves(3)
+    history.the_controller_writes_its_due()
+    history.heartbeat(6_000)
+    assert history.open_alerts()["PartitionsOffline/broker 3"].partitions == 1
+    if cut_off:  # the controller lost only its registration
+        history.broker_leaves(1)
+    else:
+        history.write("/controller", controller_znode(2), owner=0x77)
+    for _ in range(12):
+        history.heartbeat()
+    assert history.open_alerts()["GhostController"].severity is Severity.PAGE
+    history.broker(3)
+    for _ in range(12):
+        history.heartbeat()
+    waiting = history.open_alerts()["PartitionsOffline/partitions"]
+    assert (waiting.severity, waiting.group) == (Severity.WARN, "controller")
+    assert waiting.action == history.open_alerts()["GhostController"].action
+    assert "until the next controller (none is active) elects" in waiting.cause
+
+
+@pytest.mark.parametrize(("seconds", "severity"), [(50, Severity.INFO), (70, Severity.PAGE)])
+def test_a_clean_stop_that_takes_partitions_pages_after_a_minute(seconds, severity):
+    history = a_cluster()
+    history.broker_closes(1)
+    history.the_controller_writes_its_due()
+    for _ in range(seconds):
+        history.heartbeat()
+    assert history.open_alerts()["PartitionsOffline/broker 1"].severity is severity
+
+
+def test_a_failed_disk_ends_when_its_broker_is_back_and_in_sync():
+    history = a_cluster()
+    history.write("/log_dir_event_notification/log_dir_event_0", {"version": 1, "broker": 3, "event": 1})
+    history.state("orders", 1, -1, 1, [3])
+    history.heartbeat(6_000)
+    page, disk = (history.open_alerts()[f"{kind}/broker 3"] for kind in ("PartitionsOffline", "LogDirFailed"))
+    assert page.group == disk.group
+    assert (page.severity, disk.severity) == (Severity.PAGE, Severity.WARN)
+    history.broker_leaves(3)
+    history.heartbeat()
+    history.broker(3)
+    history.heartbeat()
+    assert "LogDirFailed/broker 3" in history.open_alerts()
+    history.the_controller_writes_its_due()
+    for number in range(6):
+        history.state("ledger", number, 1, 2, [1, 2, 3])
+    history.heartbeat()
+    assert "LogDirFailed/broker 3" not in history.open_alerts()
 
 
 def test_another_broker_to_start_first_is_news():

@@ -29,7 +29,7 @@ from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.outputs import STANDING_OUTPUTS, encode_row
 from controller.contract.row import Row
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.message import OTHER_BROKER, Labels, messages_of
+from dashboards.alerting.message import NEWS, OTHER_BROKER, Labels, messages_of
 from dashboards.exporter.config import ServeConfig
 from tests.controller.trace_language import obey
 from tests.controller.znode_history import ZnodeHistory
@@ -49,7 +49,8 @@ WAYS = (REAL, *COMPRESSED)
 _RESEND_SECONDS = 60  # Prometheus's default for sending an alert again
 _HEARTBEATS_A_BATCH = 60
 _NEVER_STALE = 10**9  # a busy machine may delay a heartbeat, and these incidents are not about that
-_IDENTITY = ("alert", "severity", "group", "subject", OTHER_BROKER)
+_IDENTITY = ("alert", "severity", "group", "subject", OTHER_BROKER, NEWS)
+_RANKS = (("ledger*", 1),)
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 _INTERVAL = re.compile(r"(group_wait|group_interval|repeat_interval): (\d+)([smh])")
 _PROMETHEUS = """
@@ -73,15 +74,17 @@ class Heard:
     group: str
     subject: str
     other_broker: str
+    news: str
 
     def __str__(self) -> str:
         other = f", with broker {self.other_broker}" if self.other_broker else ""
-        return f"{self.receiver} {self.status} {self.alert} of {self.subject}{other}"
+        news = f", news {self.news}" if self.news else ""
+        return f"{self.receiver} {self.status} {self.alert} of {self.subject}{other}{news}"
 
     @property
     def what(self) -> tuple[str, ...]:
         """Return the labels that identify an alert."""
-        return self.alert, self.severity, self.group, self.subject, self.other_broker
+        return self.alert, self.severity, self.group, self.subject, self.other_broker, self.news
 
 
 class Pager(HttpServer):
@@ -215,6 +218,7 @@ class LiveCluster:
         self.maintenance: tuple[MaintenanceWindow, ...] = ()
         self.session = "connected"
         self.history = ZnodeHistory(name)
+        self.history.context.header.topic_ranks = _RANKS
 
     def start(self, begin: str) -> LiveCluster:
         """Make the first complete read by a trace command, then let two minutes pass."""

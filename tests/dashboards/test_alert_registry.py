@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import pytest
 
 from controller.contract.alert_row import Severity
-from dashboards.alerting.active_alerts import ActiveAlerts, Source
+from dashboards.alerting.active_alerts import ActiveAlerts, Source, of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message, message_of, messages_of
 from dashboards.alerting.registry import AlertRegistry
 from dashboards.alerting.sender import Sender
 from questions.clients.teams import read_teams
+from questions.incidents import known_incidents
+from questions.memory import Memory
 
 CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)
 MINUTE_MS = 60_000
@@ -255,7 +256,7 @@ def test_the_alert_of_one_team_has_its_label_title_and_contact(rows):
     registry.update([active(rows.alert("a", partitions=2, examples=("pay.a-0", "pay.b-1")))], 0, 0)
     (message,) = registry.messages()
     assert routed(registry) == {"payments": "payments (#pay) for pay.a and pay.b"}
-    assert dict(message.annotations)["summary"].startswith("north, team payments: ")
+    assert dict(message.annotations)["summary"] == "north: 2 partitions offline: start the named brokers"
 
 
 def test_each_team_has_an_alert_that_lasts_as_long_as_the_incident(rows):
@@ -269,11 +270,41 @@ def test_each_team_has_an_alert_that_lasts_as_long_as_the_incident(rows):
     assert {message.ended_ms for message in registry.messages()} == {2}
 
 
+def told_of(rows, *more, **alert) -> ActiveAlerts:
+    """Return the alert of a cluster in which these partitions are in trouble since broker 2 is away."""
+    memory = Memory()
+    away = rows.broker(2, registered=False)
+    row = rows.alert("a", group="broker 2", subject="broker 2", broker=2, **alert)
+    for each in (rows.controller(1), rows.broker(1), away, *more, row, rows.gauges()):
+        memory.apply(each)
+    snapshot = memory.cluster("north")
+    return of_outputs(snapshot, known_incidents(memory, snapshot, TEAMS.ranks), certain=True)
+
+
+def test_every_team_that_lost_reads_or_acks_all_gets_the_page_with_all_damage(rows):
+    registry = AlertRegistry(CONFIG, TEAMS)
+    lost = [rows.offline("free", number, isr=(2,), replicas=(2,)) for number in range(2)]
+    refusing = [rows.under_min_isr("pay.ledger", number) for number in range(6)]
+    free = told_of(rows, *lost, partitions=2, examples=("free-0", "free-1"))
+    registry.update([free], 0, 0)
+    assert routed(registry) == {"": None}
+    both = told_of(rows, *lost, *refusing, partitions=2, examples=("free-0", "free-1"))
+    registry.update([both], 1, 1)
+    assert routed(registry) == {"payments": "payments (#pay) for pay.ledger", "": None}
+    titles = {message.label("team"): dict(message.annotations)["summary"] for message in registry.messages()}
+    assert titles[""] == "north: 2 offline, 6 reject acks=all (pay.ledger): start broker 2"
+    assert set(titles.values()) == {titles[""]}  # with a team it is too long for a phone
+    messages = registry.messages()
+    registry.update([both], 2, 2)
+    assert registry.messages() is messages
+
+
 def test_a_large_alert_reaches_the_teams_of_all_its_partitions(rows):
     registry = AlertRegistry(CONFIG, TEAMS)
-    large = rows.alert("a", partitions=12, examples=("free-0",), brokers=(2,))
-    troubled = (rows.partition("audit", 0, replicas=(2, 3)), rows.partition("pay", 0, replicas=(1, 3)))
-    registry.update([replace(active(large), troubled=troubled)], 0, 0)
+    lost = [rows.offline("free", number, isr=(2,), replicas=(2, 3)) for number in range(11)]
+    of_others = rows.offline("pay", 0, isr=(3,), replicas=(1, 3))
+    here = rows.offline("audit", 0, isr=(2,), replicas=(2, 3))
+    registry.update([told_of(rows, *lost, of_others, here, partitions=12, examples=("free-0",))], 0, 0)
     assert routed(registry) == {"security": "security for audit", "": None}
 
 

@@ -18,9 +18,9 @@ from cli.main import main
 from controller.contract.alert_row import Severity
 from controller.contract.problem import UNUSABLE, Problem
 from dashboards.exporter.config import ServeConfig
+from questions.damage import PROBLEMS_OF_CLIENTS
 from questions.explain.explanation import Explanation
 from questions.overview.overview import Overview
-from questions.overview.partition_groups import PROBLEMS_OF_CLIENTS
 from questions.pages import BrokerAnswer
 from questions.topics import TopicLine, TopicList, TopicTotals
 from questions.what_if import Losses

@@ -7,11 +7,11 @@ from functools import partial
 import pytest
 
 from controller.contract.ids import BrokerId
+from questions.damage import place_of
 from questions.memory import Memory
 from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, PartitionState, impact_map
 from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overviews
-from questions.overview.partition_groups import place_of
 from questions.whatif.rolling import rank_losses
 from questions.whatif.scenario import Change, Step, play
 from tests.dashboards import page_cases

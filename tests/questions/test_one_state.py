@@ -1,4 +1,4 @@
-"""A cluster's state, its start, the first step, its counts and its age are equal wherever Kontrast shows them.
+"""A cluster's state, start, damage, step, counts and age, and an alert's title, team and link, are equal everywhere.
 
 The tests ask the command, its probe, the page and its JSON, the metrics and the message to Alertmanager, at twelve
 moments of recordings, and for stories on which an earlier version's answers differed.
@@ -32,8 +32,9 @@ from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from controller.contract.row import Row
 from controller.view.types import Context
+from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.message import message_of
+from dashboards.alerting.message import messages_of
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.page.newest_pages import PageConfig
@@ -41,7 +42,9 @@ from dashboards.page.routes import LivePage
 from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
 from questions.check import check
+from questions.clients.teams import read_teams
 from questions.gathering import worst_first
+from questions.incidents import known_incidents
 from questions.memory import Memory
 from questions.picture import Origin, Picture, Present
 from questions.state import State
@@ -52,7 +55,7 @@ from tests.dashboards.prometheus_server import prometheus_over
 from tests.dashboards.recorded_cases import recorded_story
 from tests.rows import Rows
 from transport.address import JournalAddress
-from wording.facts import event_since, kept_up
+from wording.facts import Fact, event_since, kept_up
 
 _OLD: Final = (
     "healthy broker-lost shut-down rack-lost long-name no-controller brokers-30 ghost migration zookeeper-lost "
@@ -72,6 +75,7 @@ class Faces(NamedTuple):
     page: Starlette
     metrics: Mapping[str, dict[tuple[str, ...], float]]
     exposition: str
+    memory: Memory
 
 
 class _NoSteps(Transitions):
@@ -112,7 +116,7 @@ def faces(name: str, context: Context, rows: list[Row], job: JobRow | None = Non
     for family in text_string_to_metric_families(exposition):
         for sample in family.samples:
             metrics.setdefault(sample.name, {})[tuple(sample.labels.values())] = sample.value
-    return Faces(name, rows, picture, Starlette(routes=live.routes()), metrics, exposition)
+    return Faces(name, rows, picture, Starlette(routes=live.routes()), metrics, exposition, memory)
 
 
 def get(page: Starlette, path: str) -> tuple[int, str]:
@@ -220,12 +224,35 @@ def assert_alike(each: Faces) -> None:
     }
     for metric, count in counted.items():
         assert set(each.metrics.get(metric, {}).values()) == ({float(count)} if is_seen else set()), metric
-    # The message of the alert that gives the title
-    if is_seen and state.since is not None and state.more + len(shown["incidents"]) > 0:
-        sent = [message_of(row, AlertmanagerConfig()) for row in each.picture.alerts]
-        assert state.since.ms in {message.since_ms for message in sent}
-        pages = any(message.severity.value == "page" for message in sent)
-        assert pages or state.state is not State.AFFECTED
+    # The damage, from the headline to the messages of alerts, with their titles, teams and links
+    if is_seen:
+        assert_says_the_damage(each, shown, said)
+
+
+def assert_says_the_damage(each: Faces, shown: Mapping[str, Any], said: list[str]) -> None:
+    found, teams = each.memory.cluster(each.name), read_teams({"*": {"team": "all"}})
+    assert found is not None
+    incidents, counts = known_incidents(each.memory, found, teams.ranks), shown["health"]["counts"]
+    config = AlertmanagerConfig(page_url="http://page")
+    effect, known = shown["state"]["effect"], of_outputs(found, incidents, certain=True)
+    told = [(counts["leaderless"], Fact.OFFLINE), (counts["under_min_isr"], Fact.REJECTS_ACKS_ALL)]
+    for count, fact in told if incidents else ():
+        assert not count or re.search(rf"\b{count:,} (partitions? )?of .+ {fact.predicate(count)}", effect)
+    assert [card["effect"] for card in shown["incidents"]] == [incident.damage.sentence for incident in incidents]
+    assert not incidents or effect in said
+    for incident, row in ((one, row) for one in incidents for row in one.alerts):
+        messages = messages_of(row, config, teams.teams_of(known.topics_of(row)) or {None: ()}, incident)
+        annotations = dict(messages[0].annotations)
+        assert messages[0].label("team") == ("all" if known.topics_of(row) else "")
+        assert {each.topic for each in incident.damage.topics} <= set(known.topics_of(row))
+        if row.alert in ("PartitionsOffline", "PartitionsUnderMinIsr"):
+            assert incident.damage.title in annotations["summary"]
+        status, page = get(each.page, annotations["page_url"].removeprefix("http://page"))
+        assert status == 200
+        assert incident.event.partition(" ")[0] in page
+    assert shown["state"]["since"] is None or shown["state"]["since"]["ms"] in {
+        None, *(row.since_ms for row in each.picture.alerts)
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STORIES)

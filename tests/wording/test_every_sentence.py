@@ -106,7 +106,7 @@ def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
 
 def words_of(overview: Overview) -> Iterator[str]:
     state = overview.state
-    yield from (state.event, state.reason, state.effect, state.restores, overview.effect)
+    yield from (state.event, state.reason, state.effect, state.restores)
     yield from overview.doubts
     for card in overview.incidents:
         yield from (card.event, card.how, card.effect, card.detail, card.keep_up)

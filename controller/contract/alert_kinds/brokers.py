@@ -67,6 +67,8 @@ BROKER_WITHOUT_SESSION: Final = AlertKind(
 BROKER_BOUNCED: Final = AlertKind(
     name="BrokerBounced",
     severity=Severity.WARN,
+    headline="{brokers} registered again at once",
+    step="read its log",
     meaning="A broker registered again at once, after a restart or a lost session.",
     advice=Advice(
         "Look in the broker's log for an expired session, a long pause or a crash.",
@@ -87,6 +89,8 @@ BROKER_FLAPPING: Final = AlertKind(
 START_WILL_FAIL: Final = AlertKind(
     name="StartWillFail",
     severity=Severity.WARN,
+    headline="the next start of brokers fails",
+    step="correct the settings",
     meaning="Brokers cannot parse a setting in ZooKeeper, so their next start fails.",
     advice=Advice("Restart no broker before the named settings are corrected or deleted."),
 )
@@ -101,4 +105,5 @@ LOG_DIR_FAILED: Final = AlertKind(
     ),
     expected="The controller takes these replicas offline and elects others.",
     lasts_ms=30 * MINUTE_MS,
+    ends_early="the broker registered anew, and its replicas are in sync",
 )

@@ -24,6 +24,7 @@ NO_CONTROLLER: Final = AlertKind(
 CONTROLLER_MOVED: Final = AlertKind(
     name="ControllerMoved",
     severity=Severity.INFO,
+    headline="another controller took over",
     meaning="Another broker or a KRaft controller became controller.",
     advice=Advice(
         "Find out why the last controller lost /controller, if this happens more than once.",
@@ -80,6 +81,8 @@ CONTROLLER_POISONED: Final = AlertKind(
 BROKER_POISONED: Final = AlertKind(
     name="BrokerPoisoned",
     severity=Severity.WARN,
+    headline="{brokers} must not become controller",
+    step="restart {them}",
     meaning="A broker must not become controller before its restart (KAFKA-12315).",
     advice=Advice(
         "Restart that broker before it is elected.",
@@ -89,6 +92,8 @@ BROKER_POISONED: Final = AlertKind(
 CONTROLLER_NOT_PREFERRED: Final = AlertKind(
     name="ControllerNotPreferred",
     severity=Severity.WARN,
+    headline="an unwanted broker is controller",
+    step="move the controller",
     meaning="A broker that is not a preferred controller is controller.",
     advice=Advice(
         "Wait for a quiet moment. You may need several tries until a preferred broker wins.",
@@ -99,6 +104,8 @@ CONTROLLER_NOT_PREFERRED: Final = AlertKind(
 STALE_CONTROLLER: Final = AlertKind(
     name="StaleController",
     severity=Severity.WARN,
+    headline="a deposed controller wrote",
+    step="restart its broker",
     meaning="A controller of an older epoch continued to write.",
     advice=Advice(
         "Look for long pauses of that broker, and restart it if it continues. Releases from 2.1 on fence these writes.",
@@ -135,6 +142,8 @@ DUPLICATE_TOPIC_ID: Final = AlertKind(
 ELECTION_STORM: Final = AlertKind(
     name="ElectionStorm",
     severity=Severity.WARN,
+    headline="too many elections",
+    step="find the cause",
     meaning="A minute had more than 100 elections, and more than two for each partition.",
     advice=Advice(
         "Look for brokers that come and go, and for tools that request elections.",
@@ -143,6 +152,8 @@ ELECTION_STORM: Final = AlertKind(
 NOTIFICATION_BACKLOG: Final = AlertKind(
     name="NotificationBacklog",
     severity=Severity.WARN,
+    headline="ISR changes are not read",
+    step="look at the controller",
     meaning="The controller does not read notifications of ISR changes.",
     advice=Advice(
         "Look at the controller's broker.",

@@ -12,6 +12,7 @@ from controller.contract.remedies.remedy import Advice
 MIGRATION_UNDER_WAY: Final = AlertKind(
     name="MigrationUnderWay",
     severity=Severity.INFO,
+    headline="the way to KRaft is open",
     meaning="The cluster is on the way to KRaft.",
     advice=Advice(
         "Take the next step in the alert's sentence. Before each step, check in the migration's row whether a "
@@ -56,6 +57,8 @@ DUAL_WRITE_STALLED: Final = AlertKind(
 KRAFT_LEADER_FLAPPING: Final = AlertKind(
     name="KRaftLeaderFlapping",
     severity=Severity.WARN,
+    headline="KRaft leaders follow one another",
+    step="read their logs",
     meaning="KRaft leaders follow one another.",
     advice=Advice(
         "Find in the KRaft controllers' logs and connections why the quorum elects.",
@@ -76,6 +79,7 @@ SECOND_CONTROLLER: Final = AlertKind(
 OLD_MIGRATION: Final = AlertKind(
     name="OldMigration",
     severity=Severity.WARN,
+    headline="/migration has an old offset",
     meaning="/migration has the offset of an earlier attempt while a broker is controller.",
     advice=Advice(remedies=(remedies.DELETE_MIGRATION,)),
 )
@@ -93,6 +97,8 @@ OLD_MIGRATION_CLAIMED: Final = AlertKind(
 DELETED_BY_SYNC: Final = AlertKind(
     name="DeletedBySync",
     severity=Severity.WARN,
+    headline="KRaft deleted topics",
+    step="check their data",
     meaning="A KRaft leader deleted topics that its log lacks.",
     advice=Advice(
         "If the topics were created without KRaft, create them again through a broker. If KRaft deleted many, see "
@@ -104,6 +110,8 @@ DELETED_BY_SYNC: Final = AlertKind(
 WRITTEN_PAST_KRAFT: Final = AlertKind(
     name="WrittenPastKRaft",
     severity=Severity.WARN,
+    headline="ZooKeeper was written past KRaft",
+    step="find who wrote",
     meaning="A tool or a person wrote to ZooKeeper while KRaft leads.",
     advice=Advice(
         "Make the change through a broker (--bootstrap-server), before KRaft elects its next leader.",

@@ -71,6 +71,8 @@ ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
 ZNODE_REFUSED: Final = AlertKind(
     name="ZnodeRefused",
     severity=Severity.WARN,
+    headline="Kafka cannot read a znode",
+    step="repair it",
     meaning="Kafka cannot read a znode as it is.",
     advice=Advice(
         "Mend the znode before the next failover or restart of a broker, because Kafka reads it then.",
@@ -82,6 +84,8 @@ ZNODE_REFUSED: Final = AlertKind(
 CLOCK_STEPPED: Final = AlertKind(
     name="ClockStepped",
     severity=Severity.WARN,
+    headline="the clock of `kontrast watch` was set",
+    step="check its clock",
     meaning="The wall clock of `kontrast watch` was set by more than a second, or the next one has a clock that "
     "is behind.",
     advice=Advice(

@@ -12,6 +12,8 @@ from controller.contract.remedies.remedy import Advice, Need, Step
 DELETION_STUCK: Final = AlertKind(
     name="DeletionStuck",
     severity=Severity.WARN,
+    headline="a deletion waits",
+    step="look at the named brokers",
     meaning="Deletions of topics wait for brokers.",
     advice=Advice(
         remedies=(controllership.MOVE_CONTROLLER.given("all of them are live", Need.BROKERS_LIVE),),
@@ -27,6 +29,8 @@ DELETION_STUCK: Final = AlertKind(
 DELETION_IGNORED: Final = AlertKind(
     name="DeletionIgnored",
     severity=Severity.WARN,
+    headline="a deletion request has no effect",
+    step="look at the controller",
     meaning="/admin/delete_topics has entries that delete no topic.",
     advice=Advice(
         "Look at the controller, which removes such entries.",
@@ -38,6 +42,8 @@ DELETION_IGNORED: Final = AlertKind(
 REASSIGNMENT_STUCK: Final = AlertKind(
     name="ReassignmentStuck",
     severity=Severity.WARN,
+    headline="a reassignment does not end",
+    step="look at the named brokers",
     meaning="Reassignments do not end, because new replicas are not in sync.",
     advice=Advice(
         steps=(
@@ -53,6 +59,8 @@ REASSIGNMENT_STUCK: Final = AlertKind(
 INVALID_REASSIGNMENT: Final = AlertKind(
     name="InvalidReassignment",
     severity=Severity.WARN,
+    headline="a reassignment has no effect",
+    step="look at its entry",
     meaning="/admin/reassign_partitions stays although it reassigns no partition.",
     advice=Advice(remedies=(reassignments.DELETE_REASSIGNMENT_REQUEST,)),
     expected="The controller removes the znode after its last reassignment, which never happens.",
@@ -61,6 +69,7 @@ INVALID_REASSIGNMENT: Final = AlertKind(
 PREFERRED_IMBALANCE: Final = AlertKind(
     name="PreferredImbalance",
     severity=Severity.INFO,
+    headline="leaders are not where preferred",
     meaning="Leaders are away from their preferred brokers for too long.",
     advice=Advice(
         "Find out why the preferred replicas are not in sync.",
@@ -72,6 +81,7 @@ PREFERRED_IMBALANCE: Final = AlertKind(
 TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
     name="TopicWithOneReplica",
     severity=Severity.INFO,
+    headline="a new topic has one replica",
     meaning="A topic was created with partitions of one replica.",
     advice=Advice(remedies=(reassignments.REASSIGN.given("its data matters"),)),
     several="{count} topics were created with partitions of one replica{names}: each goes offline with its broker",
@@ -80,6 +90,8 @@ TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
 TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
     name="TopicWithDeadReplica",
     severity=Severity.WARN,
+    headline="a new topic is on a dead broker",
+    step="check its brokers",
     meaning="A topic was created with replicas on brokers that were not live.",
     advice=Advice(
         "Bring back those of the named brokers that are still away.",
@@ -92,6 +104,8 @@ TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
 TOPIC_REMOVED_BY_HAND: Final = AlertKind(
     name="TopicRemovedByHand",
     severity=Severity.WARN,
+    headline="a topic's znode was removed",
+    step="ask who did it",
     meaning="A topic's znode was removed by hand.",
     advice=Advice(remedies=(remedies.WRITE_BACK_AND_DELETE.given("the topic should be gone"),)),
     several="the znodes of {count} topics were removed by hand{names}: brokers keep and serve their replicas",
@@ -101,6 +115,8 @@ TOPIC_REMOVED_BY_HAND: Final = AlertKind(
 ASSIGNMENT_EDITED: Final = AlertKind(
     name="AssignmentEdited",
     severity=Severity.WARN,
+    headline="an assignment was edited",
+    step="ask who did it",
     meaning="A topic's assignment was edited by hand.",
     advice=Advice(remedies=(remedies.RESTORE_ASSIGNMENT,)),
     several="the assignments of {count} partitions were edited by hand{names}: they have no effect until the next "
@@ -112,6 +128,8 @@ ASSIGNMENT_EDITED: Final = AlertKind(
 DELETION_GIVEN_UP: Final = AlertKind(
     name="DeletionGivenUp",
     severity=Severity.WARN,
+    headline="a deletion was withdrawn too late",
+    step="ask who did it",
     meaning="A topic's deletion was withdrawn by hand after it had begun.",
     advice=Advice(
         "The controller continues to delete until a failover.",
@@ -128,6 +146,8 @@ DELETION_GIVEN_UP: Final = AlertKind(
 MISSING_TOPIC_ID: Final = AlertKind(
     name="MissingTopicId",
     severity=Severity.WARN,
+    headline="topics have no id",
+    step="look for partition.metadata",
     meaning="Topics have no id although others have one.",
     advice=Advice(
         "Look for partition.metadata in the topics' log directories.", (remedies.PUT_ID_BACK, remedies.ASSIGN_IDS)

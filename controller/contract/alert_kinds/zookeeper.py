@@ -49,6 +49,8 @@ ZOOKEEPER_QUORUM_AT_RISK: Final = AlertKind(
 ZOOKEEPER_SERVER_LAGS: Final = AlertKind(
     name="ZooKeeperServerLags",
     severity=Severity.WARN,
+    headline="a ZooKeeper server lags",
+    step="look at {subject}",
     meaning="A ZooKeeper server does not serve, or is behind the leader.",
     advice=Advice(
         "Read the server's log. Check its disk, its pauses and its network, then restart it.",
@@ -59,6 +61,8 @@ ZOOKEEPER_SERVER_LAGS: Final = AlertKind(
 ZOOKEEPER_SLOW: Final = AlertKind(
     name="ZooKeeperSlow",
     severity=Severity.WARN,
+    headline="ZooKeeper is slow",
+    step="look at its disks",
     meaning="A ZooKeeper server forces its log slowly, answers late, or has a queue.",
     advice=Advice(
         "Give the transaction log a disk of its own, and look for pauses of the server's Java.",
@@ -69,6 +73,8 @@ ZOOKEEPER_SLOW: Final = AlertKind(
 ZXID_ROLLOVER: Final = AlertKind(
     name="ZxidRollover",
     severity=Severity.WARN,
+    headline="ZooKeeper's counter is nearly full",
+    step="plan an election",
     meaning="ZooKeeper's counter of changes is full within a day.",
     advice=Advice(
         "Restart ZooKeeper's leader at a quiet time. The next leader counts from zero.",
@@ -90,6 +96,8 @@ ZNODE_NEAR_LIMIT: Final = AlertKind(
 SESSIONS_EXPIRED: Final = AlertKind(
     name="SessionsExpiredAfterPause",
     severity=Severity.WARN,
+    headline="brokers lost their sessions",
+    step="find ZooKeeper's pause",
     meaning="Brokers lost their sessions after ZooKeeper paused.",
     advice=Advice(
         "Find the pause in the server's log (fsync, garbage collection, machine). Check that the brokers are "
@@ -100,6 +108,8 @@ SESSIONS_EXPIRED: Final = AlertKind(
 BROKER_BLOCKED: Final = AlertKind(
     name="BrokerBlockedByOldSession",
     severity=Severity.WARN,
+    headline="{brokers} cannot register",
+    step="wait for the old session",
     meaning="A broker's registration belongs to a session without a connection (KAFKA-14845).",
     advice=Advice(
         "Wait until the session expires. If the broker has given up by then, restart it.",

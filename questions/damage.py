@@ -1,21 +1,35 @@
-"""Partitions that clients cannot use, grouped by topic and cause."""
+"""The damage to clients, computed once from a cluster's partitions and worded once for every face.
+
+Partitions that clients cannot use, or not with acks=all, are grouped by topic and cause. The damage counts them by
+topic, the most important topic first. A rank orders topics inside a fact, never the facts, so offline partitions come
+before those that reject acks=all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import starmap
 from typing import Final
 
 import msgspec
 
-from controller.contract.ids import BrokerId, PartitionId
+from controller.contract.ids import INTERNAL_TOPICS, BrokerId, PartitionId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow, TopicRow
-from controller.contract.problem import Problem
+from controller.contract.problem import UNUSABLE, Problem
 from controller.rules.topic_ranks import TopicRanks, place_in_sentence
+from controller.view.returns import Waiting
+from controller.view.rows import partition_row, topic_row
+from controller.view.types import Context
 from questions.cluster_rows import TopicRows, problem_since_ms
 from wording.facts import Fact
-from wording.sentences import listed, one_of
+from wording.sentences import counted, joined, listed, one_of
 
 _EXAMPLES: Final = 20
+_TOPICS_IN_A_SENTENCE: Final = 2
+_LONGEST_NAME: Final = 48
+_UP_TO_CONTROLLER: Final = frozenset(
+    {Problem.LEADERLESS.value, Problem.ELECTION_DUE.value, Problem.NOT_YET_CREATED.value}
+)
 
 PROBLEMS_OF_CLIENTS: Final = {
     Problem.NO_LIVE_IN_SYNC_REPLICA: (Fact.OFFLINE.word, "No in-sync replica is alive."),
@@ -54,6 +68,90 @@ class PartitionGroup(msgspec.Struct, frozen=True, kw_only=True):
     of: int  # partitions of the topic
     names: frozenset[str]  # of the oldest partitions
 
+    @property
+    def waiting(self) -> Waiting:
+        """Return the partitions as they wait for brokers to return."""
+        internal = self.count if self.topic in INTERNAL_TOPICS else 0
+        return Waiting(frozenset(self.needs), self.lacking, self.count, self.is_offline, internal, self.topic)
+
+    @property
+    def is_offline(self) -> bool:
+        """Return whether no client can use the partitions. Otherwise they reject acks=all."""
+        return self.problem != Problem.UNDER_MIN_ISR.value
+
+    @property
+    def is_up_to_controller(self) -> bool:
+        """Return whether only the controller can end the problem."""
+        return self.problem in _UP_TO_CONTROLLER
+
+
+class TopicDamage(msgspec.Struct, frozen=True):
+    """Partitions of a topic that clients cannot use, or not with acks=all."""
+
+    topic: str
+    of: int
+    offline: int
+    refusing: int  # partitions that reject acks=all
+
+
+class Damage(msgspec.Struct, frozen=True):
+    """What clients cannot use, by topic, the most important topic first."""
+
+    topics: tuple[TopicDamage, ...] = ()
+
+    @property
+    def offline(self) -> int:
+        """Return how many partitions no client can use."""
+        return sum(each.offline for each in self.topics)
+
+    @property
+    def refusing(self) -> int:
+        """Return how many partitions reject acks=all."""
+        return sum(each.refusing for each in self.topics)
+
+    @property
+    def title(self) -> str:
+        """Return the counts for a title: "2 offline, 6 reject acks=all"."""
+        facts = ((self.offline, Fact.OFFLINE.word), (self.refusing, Fact.REJECTS_ACKS_ALL.predicate(self.refusing)))
+        return ", ".join(f"{count:,} {word}" for count, word in facts if count)
+
+    @property
+    def sentence(self) -> str:
+        """Return "2 partitions of scratch are offline, and 6 of ledger reject acks=all.", empty without damage."""
+        facts = (
+            (Fact.OFFLINE, [each.topic for each in self.topics if each.offline], self.offline),
+            (Fact.REJECTS_ACKS_ALL, [each.topic for each in self.topics if each.refusing], self.refusing),
+        )
+        said: list[str] = []
+        for fact, topics, count in facts:
+            if count:
+                number = f"and {count:,}" if said else counted(count, "partition")
+                said.append(f"{number} of {_named(topics)} {fact.predicate(count)}")
+        return f"{', '.join(said)}." if said else ""
+
+
+def _named(topics: Sequence[str]) -> str:
+    names, more = list(map(short, topics[:_TOPICS_IN_A_SENTENCE])), len(topics) - _TOPICS_IN_A_SENTENCE
+    return joined([*names, *([counted(more, "more topic")] if more > 0 else [])])
+
+
+def short(name: str) -> str:
+    """Return the name without its middle if it is too long for a sentence."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 13]}…{name[-12:]}"
+
+
+def damage_of(groups: Iterable[PartitionGroup]) -> Damage:
+    """Return the damage of these groups, which are in the order of their topics."""
+    by_topic: dict[str, list[PartitionGroup]] = {}
+    for group in groups:
+        by_topic.setdefault(group.topic, []).append(group)
+    return Damage(tuple(starmap(_topic_damage, by_topic.items())))
+
+
+def _topic_damage(topic: str, groups: Sequence[PartitionGroup]) -> TopicDamage:
+    offline = sum(group.count for group in groups if group.is_offline)
+    return TopicDamage(topic, groups[0].of, offline, sum(group.count for group in groups) - offline)
+
 
 Topics = Mapping[str, TopicRows]
 _NO_TOPIC: Final = TopicRows(None, {})
@@ -72,6 +170,21 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
         return place_of(group.topic, topic, ranks), order.index(Problem(group.problem)), -group.count, group.says
 
     return tuple(sorted(groups, key=rank))
+
+
+def groups_in(context: Context) -> tuple[PartitionGroup, ...]:
+    """Return the groups of a cluster whose partitions are all in the context."""
+    header = context.header
+    stamp, epoch = (header.cluster, 0, 0, 0, header.zxid, header.time_ms), header.controller_epoch
+    rows: list[PartitionRow] = []
+    topics: dict[str, TopicRows] = {}
+    for name, topic in context.topics:
+        for number, partition in topic.partitions.items():
+            if partition.problem in UNUSABLE or partition.problem is Problem.UNDER_MIN_ISR:
+                due = partition.value(epoch) if partition.write_due else None
+                rows.append(partition_row(TopicPartition(name, number), partition, topic, due, None, stamp))
+                topics[name] = TopicRows(topic_row(name, topic, stamp), {})
+    return groups_of(rows, topics, header.topic_ranks)
 
 
 def cause_key(row: PartitionRow) -> tuple[str, str, str]:
