@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
-from kazoo.client import KazooClient
 
 from cli.embedded.kafka import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.installation import find_java
 from streaming.scratch import scratch_directory
 from tests import recorded_moment
+from tests.clients import zookeeper_client
 from tests.durations import Durations, Recorder
 from tests.process_logs import LOGS, pytest_runtest_makereport, pytest_runtest_setup  # noqa: F401 (hooks of pytest)
 from tests.rows import Rows
@@ -181,11 +181,8 @@ def own_name() -> str:
 
 def make_chroot(connect_string: str, name: str) -> str:
     """Create a chroot, and return HOST:PORT/NAME."""
-    client = KazooClient(connect_string)
-    client.start(timeout=30)
-    client.create(f"/{name}")
-    client.stop()
-    client.close()
+    with zookeeper_client(connect_string) as client:
+        client.create(f"/{name}")
     return f"{connect_string}/{name}"
 
 

@@ -16,16 +16,14 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
-
-from kazoo.client import KazooClient
 
 from cli.embedded.java import Server, java_command, write_configuration
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess, EmbeddedError, free_port
 from streaming.java.artifacts import KAFKA_BROKER, jars
+from tests.clients import zookeeper_client
 
 METADATA_VERSION = "3.9"  # for the registration of brokers of 3.9. A broker with another IBP is refused
 CLUSTER_ID = "S29udHJhc3QtbWlncmF0ZQ"  # any 16 bytes
@@ -194,15 +192,3 @@ def cluster_id(zookeeper_connect: str) -> str:
             client.create("/cluster/id", json.dumps({"version": "1", "id": CLUSTER_ID}).encode(), makepath=True)
         found: str = json.loads(client.get("/cluster/id")[0])["id"]
         return found
-
-
-@contextmanager
-def zookeeper_client(zookeeper_connect: str, timeout_seconds: float = 10) -> Iterator[KazooClient]:
-    """Yield a client, closed at the end."""
-    client = KazooClient(zookeeper_connect, timeout=timeout_seconds)
-    client.start(timeout=60)
-    try:
-        yield client
-    finally:
-        client.stop()
-        client.close()

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kazoo.client import KazooClient
 
 from cli.checks import of_watch
 from cli.embedded.process import free_port
@@ -22,6 +21,7 @@ from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
+from tests.clients import zookeeper_client
 from tests.kraft import KRaftController
 from tests.secured_broker import SecuredBroker
 from transport.address import JournalAddress
@@ -32,12 +32,9 @@ Check = Callable[..., dict[str, str]]
 @pytest.fixture
 def check(shared_chroot: str, shared_broker: str, tmp_path: Path) -> Check:
     """Return the lines of `kontrast up --check` by object, for a cluster whose only broker is the shared one."""
-    kafka = KazooClient(hosts=shared_chroot)
-    kafka.start()
-    registration = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://{shared_broker}"]}
-    kafka.create("/brokers/ids/1", json.dumps(registration).encode(), makepath=True)
-    kafka.stop()
-    kafka.close()
+    with zookeeper_client(shared_chroot) as kafka:
+        registration = {"version": 5, "jmx_port": -1, "endpoints": [f"PLAINTEXT://{shared_broker}"]}
+        kafka.create("/brokers/ids/1", json.dumps(registration).encode(), makepath=True)
     file = tmp_path / "kontrast.toml"
 
     def run(zookeeper: str = shared_chroot, *, watch: str = "", probe: str = "") -> dict[str, str]:

@@ -14,16 +14,14 @@ from cli.commands.run.init import Needs
 from cli.main import main
 from cli.settings.config import read_settings, serve_config, stream_config, watch_configs
 from cli.settings.disagreements import refuse_parted_pipeline
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import make_cluster, server_zxid
 
 
 @pytest.fixture
 def kafka(zookeeper) -> Iterator[KazooClient]:
-    client = KazooClient(hosts=zookeeper.connect_string)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
+    with zookeeper_client(zookeeper.connect_string) as client:
+        yield client
 
 
 def add_brokers(kafka: KazooClient, chroot: str) -> None:

@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from kafka.admin import KafkaAdminClient, NewTopic
-from kazoo.client import KazooClient
+from kafka.admin import NewTopic
 
 from cli.main import main
 from controller.contract.outputs import encode_row
+from tests.clients import kafka_admin, zookeeper_client
 from tests.lanes import in_gate
 from tests.recorded_moment import MOMENT_MS
 from tests.rows import Rows
@@ -232,11 +232,8 @@ def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
 def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, taken_port, tmp_path):
     changes, derived = tmp_path / "changes", tmp_path / "derived"
     to = ["--cluster", "a", "--to", f"journal:{changes}"]
-    client = KazooClient(hosts=watched)
-    client.start()
-    client.create("/brokers/ids/1", b"{}", makepath=True)
-    client.stop()
-    client.close()
+    with zookeeper_client(watched) as client:
+        client.create("/brokers/ids/1", b"{}", makepath=True)
     good = invoke("watch", "--check", "--zookeeper", watched, *to, "--metrics-listen", "127.0.0.1:0")
     assert good.exit_code == 0
     assert f"ok     a: ZooKeeper {watched}: 1 broker, 1 znode\n" in good.stdout
@@ -263,20 +260,24 @@ def test_check_reaches_what_is_named_and_starts_nothing(watched, refusing_port, 
 
 def test_check_refuses_what_the_start_would_refuse_of_kafka(shared_broker, shared_chroot, own_name, tmp_path):
     """The cases are the watched cluster as the stream, by its id, and topics that lose records."""
-    admin = KafkaAdminClient(bootstrap_servers=shared_broker)
-    cluster_id = admin.describe_cluster()["cluster_id"]
-    admin.create_topics([NewTopic(own_name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
-    admin.close()
-    client = KazooClient(hosts=shared_chroot)
-    client.start()
-    client.create("/brokers/ids", makepath=True)
-    where = ["--check", "--cluster", "a", "--zookeeper", shared_chroot, "--to", f"kafka://{shared_broker}/{own_name}"]
-    lossy = invoke("watch", *where)
-    assert lossy.exit_code == 3
-    assert f"topic {own_name} has cleanup.policy=compact, all messages but the newest of each key" in lossy.stdout
-    client.create("/cluster/id", json.dumps({"version": "1", "id": cluster_id}).encode(), makepath=True)
-    client.stop()
-    client.close()
+    with kafka_admin(shared_broker) as admin:
+        cluster_id = admin.describe_cluster()["cluster_id"]
+        admin.create_topics([NewTopic(own_name, 1, 1, topic_configs={"cleanup.policy": "compact"})])
+    with zookeeper_client(shared_chroot) as client:
+        client.create("/brokers/ids", makepath=True)
+        where = [
+            "--check",
+            "--cluster",
+            "a",
+            "--zookeeper",
+            shared_chroot,
+            "--to",
+            f"kafka://{shared_broker}/{own_name}",
+        ]
+        lossy = invoke("watch", *where)
+        assert lossy.exit_code == 3
+        assert f"topic {own_name} has cleanup.policy=compact, all messages but the newest of each key" in lossy.stdout
+        client.create("/cluster/id", json.dumps({"version": "1", "id": cluster_id}).encode(), makepath=True)
     watched = invoke("watch", *where)
     assert watched.exit_code == 3
     assert f"is the watched cluster itself (cluster id {cluster_id})" in watched.stdout
@@ -307,11 +308,8 @@ def _check_of_the_job_refuses_it_too(stream: str, zookeeper: str, cluster_id: st
 
 
 def test_check_refuses_the_watched_ensemble_for_the_election(shared_zookeeper, shared_chroot, refusing_port):
-    client = KazooClient(hosts=shared_chroot)
-    client.start()
-    client.create("/brokers/ids", makepath=True)
-    client.stop()
-    client.close()
+    with zookeeper_client(shared_chroot) as client:
+        client.create("/brokers/ids", makepath=True)
     to = f"kafka://127.0.0.1:{refusing_port}/t"
     where = ["--check", "--cluster", "a", "--zookeeper", shared_chroot, "--to", to, "--connect-timeout", "5"]
     port = shared_zookeeper.rpartition(":")[2]

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kazoo.client import KazooClient
 
 from cli.main import main
 from ingest.maintenance import read_windows
+from tests.clients import zookeeper_client
 
 CONFIG = """
 [watch]
@@ -114,12 +114,9 @@ def test_without_a_file_to_write_the_setting_is_named(tmp_path):
 
 
 def test_of_a_cluster_or_broker_that_is_perhaps_none_people_are_warned(shared_chroot, tmp_path, monkeypatch):
-    client = KazooClient(hosts=shared_chroot)
-    client.start()
-    for broker in (1, 3):
-        client.create(f"/brokers/ids/{broker}", b"{}", makepath=True)
-    client.stop()
-    client.close()
+    with zookeeper_client(shared_chroot) as client:
+        for broker in (1, 3):
+            client.create(f"/brokers/ids/{broker}", b"{}", makepath=True)
     file = tmp_path / "windows.toml"
     named = ["--maintenance-file", file, "--cluster", "north", "--for", "1h"]
     assert "the name north was not checked" in kontrast("start", *named, "--all")[2]

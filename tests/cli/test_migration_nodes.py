@@ -28,10 +28,11 @@ from cli.running import ExitCode
 from dashboards.exporter.config import ServeConfig
 from dashboards.probe.config import ProbeConfig
 from outputs.kafka_node import KafkaNode
+from tests.clients import zookeeper_client
 from tests.conftest import make_chroot
 from tests.dashboards.conftest import start_exporter  # noqa: F401 (a fixture)
 from tests.dashboards.live_replica import LiveReplica
-from tests.kraft import KRaftBroker, KRaftController, cluster_id, migrating_broker, zookeeper_client
+from tests.kraft import KRaftBroker, KRaftController, cluster_id, migrating_broker
 from tests.lanes import in_gate
 from tests.waiting import eventually
 from transport.address import JournalAddress

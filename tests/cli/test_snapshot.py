@@ -13,6 +13,7 @@ from kazoo.security import ACL, ANYONE_ID_UNSAFE, Permissions
 
 from cli.main import main
 from cli.running import ExitCode
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import server_zxid
 
 
@@ -27,11 +28,8 @@ def of(watched: str, *arguments: object) -> Result:
 @pytest.fixture
 def kafka(watched: str) -> Iterator[KazooClient]:
     """Yield a client that writes znodes as Kafka does."""
-    client = KazooClient(hosts=watched)
-    client.start()
-    yield client
-    client.stop()
-    client.close()
+    with zookeeper_client(watched) as client:
+        yield client
 
 
 def put(kafka: KazooClient, path: str, content: object) -> int:

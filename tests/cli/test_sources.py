@@ -13,7 +13,6 @@ import msgspec
 import pytest
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient, NewTopic
-from kazoo.client import KazooClient
 
 from cli.sources.options import read_source_flags
 from cli.sources.zookeeper import without_garbage_collection
@@ -25,6 +24,7 @@ from controller.step import steps
 from dashboards.errors import ServeError
 from questions.picture import Beginning, Origin, Picture
 from questions.question import EVERYTHING_NOW, NotFoundError, Scope
+from tests.clients import zookeeper_client
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
 
@@ -130,16 +130,11 @@ def test_a_topic_of_changes_and_topics_of_outputs_give_the_same_too(shared_broke
 
 
 def test_zookeeper_alone_gives_the_same_now_with_the_times_in_its_znodes(watched, from_files):
-    client = KazooClient(hosts=watched)
-    client.start()
-    try:
+    with zookeeper_client(watched) as client:
         for path, record in from_files.records.items():
             client.create(path, record.raw or b"", ephemeral=record.ephemeral_owner != 0, makepath=True)
         found = picture("--zookeeper", watched)
         only = picture("--zookeeper", watched, scope=Scope(topics=frozenset({"t1", "no-such-topic"})))
-    finally:
-        client.stop()
-        client.close()
     assert found.origin is Origin.LOOK
     same = ("brokers", "controller")
     assert {key: value for key, value in facts(found).items() if key not in same} == {

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kazoo.client import KazooClient
 
 from cli.main import main
 from cli.printing import standard_output
 from controller.contract.effect_rows import RefusedRow
 from controller.contract.outputs import encode_row
+from tests.clients import zookeeper_client
 from tests.questions.cluster import broker, brokers, controller, settings, state, topic
 from tests.recorded_moment import MOMENT_MS
 from transport.journal import JournalWriter
@@ -68,12 +68,9 @@ def make_hostile(connect_string: str) -> None:
         **settings(PATH_SAFE, min_insync_replicas=HOSTILE),
         f"/admin/delete_topics/{PATH_SAFE}gone": {},
     }
-    client = KazooClient(hosts=connect_string)
-    client.start()
-    for path, content in znodes.items():
-        client.create(path, json.dumps(content).encode(), makepath=True)
-    client.stop()
-    client.close()
+    with zookeeper_client(connect_string) as client:
+        for path, content in znodes.items():
+            client.create(path, json.dumps(content).encode(), makepath=True)
 
 
 @pytest.fixture

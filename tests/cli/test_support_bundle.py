@@ -8,13 +8,13 @@ import threading
 
 import pytest
 from click.testing import CliRunner, Result
-from kazoo.client import KazooClient
 
 from cli.main import main
 from controller.contract.records import RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
 from tests.archives import extract
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import make_cluster
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -30,20 +30,17 @@ def run(*arguments: object) -> Result:
 @pytest.fixture
 def changes(watched, tmp_path) -> JournalAddress:
     """Write a forwarder's output for a cluster whose broker has a secret among its dynamic settings."""
-    kafka = KazooClient(hosts=watched)
-    kafka.start()
-    make_cluster(kafka)
-    config = {"ssl.keystore.password": SECRET, "min.insync.replicas": "2"}
-    kafka.create("/config/brokers/1", json.dumps({"version": 1, "config": config}).encode(), makepath=True)
-    address, stop = JournalAddress(tmp_path / "changes"), threading.Event()
-    forwarder = Forwarder(IngestConfig(zookeeper=watched, cluster="east", to=address))
-    thread = threading.Thread(target=forwarder.run, args=(stop,))
-    thread.start()
-    eventually(lambda: address.directory.exists() and b"snapshot-end" in b"".join(_lines(address)))
-    stop.set()
-    thread.join()
-    kafka.stop()
-    kafka.close()
+    with zookeeper_client(watched) as kafka:
+        make_cluster(kafka)
+        config = {"ssl.keystore.password": SECRET, "min.insync.replicas": "2"}
+        kafka.create("/config/brokers/1", json.dumps({"version": 1, "config": config}).encode(), makepath=True)
+        address, stop = JournalAddress(tmp_path / "changes"), threading.Event()
+        forwarder = Forwarder(IngestConfig(zookeeper=watched, cluster="east", to=address))
+        thread = threading.Thread(target=forwarder.run, args=(stop,))
+        thread.start()
+        eventually(lambda: address.directory.exists() and b"snapshot-end" in b"".join(_lines(address)))
+        stop.set()
+        thread.join()
     return address
 
 

@@ -13,6 +13,7 @@ from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import EmbeddedError
 from controller.contract.consequences import consequence_of
 from controller.contract.znodes import Flaw
+from tests.clients import zookeeper_client
 
 pytestmark = pytest.mark.nightly
 
@@ -45,18 +46,16 @@ def test_a_broker_does_with_a_flawed_znode_as_the_table_has_it(path, flaw, share
     consequence = consequence_of(path, flaw)
     broker = KafkaBroker(1, address, tmp_path)
     try:
-        starts = _starts(broker)
-        assert starts == (consequence is None or not consequence.stops_start)
-        if starts:
+        has_started = starts(broker)
+        assert has_started == (consequence is None or not consequence.stops_start)
+        if has_started:
             assert _has_lasting_controller(address) == (consequence is None or not consequence.stops_controllers)
     finally:
         broker.kill()
 
 
 def _write(zookeeper: str, chroot: str, path: str, content: bytes | None, flaw: Flaw) -> None:
-    client = KazooClient(zookeeper)
-    client.start(timeout=30)
-    try:
+    with zookeeper_client(zookeeper) as client:
         for other, sound in SOUND.items():
             if (
                 path.startswith((TOPIC, "/config/topics", "/admin"))
@@ -66,12 +65,9 @@ def _write(zookeeper: str, chroot: str, path: str, content: bytes | None, flaw: 
                 client.create(f"/{chroot}{other}", json.dumps(sound).encode(), makepath=True)
         is_settings = path.startswith("/config/") and flaw is Flaw.UNPARSABLE
         client.create(f"/{chroot}{path}", b"x" if is_settings else content, makepath=True)
-    finally:
-        client.stop()
-        client.close()
 
 
-def _starts(broker: KafkaBroker) -> bool:
+def starts(broker: KafkaBroker) -> bool:
     try:
         broker.start()
     except EmbeddedError:
@@ -81,16 +77,11 @@ def _starts(broker: KafkaBroker) -> bool:
 
 def _has_lasting_controller(address: str) -> bool:
     """Return whether one broker became controller, for one term."""
-    client = KazooClient(address)
-    client.start(timeout=30)
-    try:
+    with zookeeper_client(address) as client:
         time.sleep(SITTING_SECONDS)
         first = _term(client)
         time.sleep(SITTING_SECONDS / 2)
         return first is not None and first == _term(client)
-    finally:
-        client.stop()
-        client.close()
 
 
 def _term(client: KazooClient) -> tuple[int, bytes] | None:

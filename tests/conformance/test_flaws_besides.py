@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.security import ACL, make_acl, make_digest_acl
 
 from cli.embedded.kafka import KafkaBroker
-from cli.embedded.process import EmbeddedError
 from controller.contract.consequences import consequence_of
 from controller.contract.flaw import Flaw
 from controller.rules.flaws_besides import flaw_beside
+from tests.clients import zookeeper_client
+from tests.conformance.test_flawed_znodes import starts
 from tests.older_releases import class_path_of
 from tests.waiting import eventually
 
@@ -72,23 +72,10 @@ def _broker(release: str, address: str, directory: Path, properties: Mapping[str
 
 
 def _write(zookeeper: str, path: str, content: object, acl: Sequence[ACL] | None = None) -> None:
-    client = KazooClient(zookeeper)
-    client.start(timeout=30)
-    try:
+    with zookeeper_client(zookeeper) as client:
         data = content if isinstance(content, bytes) else json.dumps(content).encode()
         client.ensure_path(path.rpartition("/")[0] or "/")
         client.create(path, data, acl)
-    finally:
-        client.stop()
-        client.close()
-
-
-def _starts(broker: KafkaBroker) -> bool:
-    try:
-        broker.start()
-    except EmbeddedError:
-        return False
-    return True
 
 
 @pytest.mark.parametrize(("release", "znode", "properties"), TRIED, ids=lambda each: str(each)[:70])
@@ -102,7 +89,7 @@ def test_a_broker_starts_unless_the_table_says_that_it_ends(
     consequence = None if found is None else consequence_of(path, found.flaw, (major, minor))
     broker = _broker(release, f"{shared_zookeeper}/{own_name}", tmp_path, properties)
     try:
-        assert _starts(broker) == (consequence is None or not consequence.stops_start)
+        assert starts(broker) == (consequence is None or not consequence.stops_start)
     finally:
         broker.kill()
 
@@ -113,50 +100,41 @@ def test_a_running_broker_ends_when_a_feature_is_finalized_that_it_lacks(shared_
     assert (ends.stops_start, ends.stops_brokers) == (True, True)
     broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, {})
     broker.start()
-    client = KazooClient(f"{shared_zookeeper}/{own_name}")
-    client.start(timeout=30)
-    try:
-        levels = {"group_coordinator": {"min_version_level": 1, "max_version_level": 3}}
-        client.set("/feature", json.dumps({"version": 1, "status": 1, "features": levels}).encode())
-        eventually(lambda: not broker.running)
-        assert not _starts(broker)
-    finally:
-        client.stop()
-        client.close()
-        broker.kill()
+    with zookeeper_client(f"{shared_zookeeper}/{own_name}") as client:
+        try:
+            levels = {"group_coordinator": {"min_version_level": 1, "max_version_level": 3}}
+            client.set("/feature", json.dumps({"version": 1, "status": 1, "features": levels}).encode())
+            eventually(lambda: not broker.running)
+            assert not starts(broker)
+        finally:
+            broker.kill()
 
 
 def test_a_broker_without_the_cluster_id_writes_another_and_ends_at_each_start(shared_zookeeper, own_name, tmp_path):
     broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, {})
     broker.start()
     broker.kill()
-    client = KazooClient(f"{shared_zookeeper}/{own_name}")
-    client.start(timeout=30)
-    try:
-        kept, _ = client.get("/cluster/id")
-        client.delete("/cluster/id")
-        assert not _starts(broker)
-        assert client.get("/cluster/id")[0] != kept
-        assert not _starts(broker)
-        client.set("/cluster/id", kept)
-        assert _starts(broker)
-    finally:
-        client.stop()
-        client.close()
-        broker.kill()
+    with zookeeper_client(f"{shared_zookeeper}/{own_name}") as client:
+        try:
+            kept, _ = client.get("/cluster/id")
+            client.delete("/cluster/id")
+            assert not starts(broker)
+            assert client.get("/cluster/id")[0] != kept
+            assert not starts(broker)
+            client.set("/cluster/id", kept)
+            assert starts(broker)
+        finally:
+            broker.kill()
 
 
 def test_no_broker_is_elected_that_may_not_write_the_epoch(shared_zookeeper, own_name, tmp_path):
     _write(shared_zookeeper, f"/{own_name}/controller_epoch", b"7", _ONE_LOGIN)
     broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, {})
     broker.start()
-    client = KazooClient(f"{shared_zookeeper}/{own_name}")
-    client.start(timeout=30)
-    try:
-        time.sleep(4)
-        assert client.get("/controller_epoch")[0] == b"7"
-        assert not client.exists("/controller")
-    finally:
-        client.stop()
-        client.close()
-        broker.kill()
+    with zookeeper_client(f"{shared_zookeeper}/{own_name}") as client:
+        try:
+            time.sleep(4)
+            assert client.get("/controller_epoch")[0] == b"7"
+            assert not client.exists("/controller")
+        finally:
+            broker.kill()

@@ -9,24 +9,21 @@ import time
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 
 from lab.record.__main__ import read_options
 from lab.record.filling import fill, first_topics
 from lab.record.keeping import keep_what_is_counted
 from lab.record.registered import SESSION_MS, Heartbeats, RegisteredBroker
+from tests.clients import zookeeper_client
 from tests.conformance.causes import read_causes
 from tests.waiting import eventually
 
 
 @pytest.fixture
 def client(zookeeper):
-    client = KazooClient(zookeeper.connect_string)
-    client.start(timeout=30)
-    client.ensure_path("/brokers/ids")
-    yield client
-    client.stop()
-    client.close()
+    with zookeeper_client(zookeeper.connect_string) as client:
+        client.ensure_path("/brokers/ids")
+        yield client
 
 
 def test_registered_brokers_live_until_they_crash_or_say_goodbye(zookeeper, client):

@@ -29,6 +29,7 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.complete_read import read_once
 from ingest.config import IngestConfig, ZooKeeperConfig
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import Watching, replayed_tree, server_tree
 from tests.waiting import eventually
 from transport.address import JournalAddress
@@ -49,12 +50,9 @@ def cluster(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ka
 
 
 @pytest.fixture
-def zookeeper_client(cluster: KafkaCluster) -> Iterator[KazooClient]:
-    client = KazooClient(cluster.zookeeper.connect_string, timeout=30)
-    client.start(timeout=30)
-    yield client
-    client.stop()
-    client.close()
+def kazoo(cluster: KafkaCluster) -> Iterator[KazooClient]:
+    with zookeeper_client(cluster.zookeeper.connect_string, 30) as client:
+        yield client
 
 
 @pytest.fixture
@@ -123,7 +121,7 @@ def opened(rows: tuple[Row, ...]) -> set[str]:
 
 @pytest.mark.nightly
 def test_topics_created_and_deleted_by_the_hundred_leave_nothing(
-    cluster: KafkaCluster, watching: Watching, zookeeper_client: KazooClient
+    cluster: KafkaCluster, watching: Watching, kazoo: KazooClient
 ) -> None:
     before = leadership(derived(watching)[0])
     chance = random.Random(_SEED)
@@ -137,8 +135,8 @@ def test_topics_created_and_deleted_by_the_hundred_leave_nothing(
                 admin.delete_topics(names[begin - _AT_ONCE : begin])
         admin.delete_topics(names[-_AT_ONCE:])
     topics = "/brokers/topics"
-    eventually(lambda: set(zookeeper_client.get_children(topics)) <= {"__consumer_offsets"})
-    rows = assert_true_to(cluster, watching, zookeeper_client)
+    eventually(lambda: set(kazoo.get_children(topics)) <= {"__consumer_offsets"})
+    rows = assert_true_to(cluster, watching, kazoo)
     assert leadership(derived(watching)[0]) == before
     created = {row.topic for row in rows if isinstance(row, Transition) and row.to_state == "OnlinePartition"}
     assert created >= set(names)
@@ -160,19 +158,17 @@ def controller(client: KazooClient) -> int:
     return int(client.get("/controller_epoch")[0]) if client.exists("/controller") else -1
 
 
-def test_ten_failovers_in_a_row_are_followed(
-    cluster: KafkaCluster, watching: Watching, zookeeper_client: KazooClient
-) -> None:
+def test_ten_failovers_in_a_row_are_followed(cluster: KafkaCluster, watching: Watching, kazoo: KazooClient) -> None:
     chance = random.Random(_SEED)
-    first = controller(zookeeper_client)
+    first = controller(kazoo)
     with closing(KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)) as admin:
         for failover in range(1, _FAILOVERS + 1):
             new = NewTopic(f"before-{failover}", replica_assignments={0: chance.sample(_BROKERS, 2)})
             eventually(lambda: is_asked(admin, new))  # noqa: B023
             time.sleep(chance.uniform(0, 0.3))  # some come in the middle of the creation
-            zookeeper_client.delete("/controller")
-            eventually(lambda: controller(zookeeper_client) == first + failover)  # noqa: B023
-    rows = assert_true_to(cluster, watching, zookeeper_client)
+            kazoo.delete("/controller")
+            eventually(lambda: controller(kazoo) == first + failover)  # noqa: B023
+    rows = assert_true_to(cluster, watching, kazoo)
     gauges = newest_gauges(rows)
     assert gauges.controller_epoch == first + _FAILOVERS
     assert opened(rows) == {"ControllerFlapping", "ControllerMoved"}

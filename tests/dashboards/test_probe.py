@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import re
 import time
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 
 import pytest
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import NewTopic
 
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import free_port
@@ -17,21 +17,13 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.probe.broker import BrokerConnection, Leader, ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from tests.certificates import make_self_signed
+from tests.clients import kafka_admin
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.dashboards.live_replica import LiveReplica
 from tests.waiting import eventually, repeating
 from transport.address import JournalAddress
 
 QUICKLY = {"brokers": True, "interval_seconds": 0.5, "confirm_seconds": 1.0, "requests_per_second": 100.0}
-
-
-@contextmanager
-def admin_of(cluster):
-    admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
-    try:
-        yield admin
-    finally:
-        admin.close()
 
 
 def sample(text: str, name: str, **labels: object) -> float | None:
@@ -71,7 +63,7 @@ def test_brokers_of_a_healthy_cluster_differ_in_nothing_whatever_happens_to_topi
     cluster = start_kafka_cluster(broker_ids=(1, 2), properties={"zookeeper.session.timeout.ms": "3000"})
     with LiveReplica("north", cluster.zookeeper.connect_string, tmp_path) as replica:
         config = ServeConfig(source=JournalAddress(replica.outputs), listen="127.0.0.1:0", probe=ProbeConfig(**QUICKLY))
-        with start_exporter(config) as exporter, admin_of(cluster) as admin:
+        with start_exporter(config) as exporter, kafka_admin(cluster.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("kept", 4, 2), NewTopic("gone", 3, 1)])
             eventually(exporter.metrics, lambda text: sample(text, "kontrast_topics", kafka_cluster="north") == 2)
             text = asked_again(exporter, 1, 2)
@@ -107,7 +99,7 @@ def test_a_broker_that_differs_for_long_is_counted_and_alerts_until_it_agrees(
     start_kafka_cluster, start_exporter, alertmanager, rows, tmp_path
 ):
     cluster = start_kafka_cluster()
-    with admin_of(cluster) as admin:
+    with kafka_admin(cluster.bootstrap_servers) as admin:
         admin.create_topics([NewTopic("t", 2, 1), NewTopic("deleted", 1, 1)], wait_for_metadata=True)
     told = AlertmanagerConfig(urls=(alertmanager.url,), resend_interval_seconds=1.0, resolve_timeout_seconds=10**6)
     source = JournalAddress(tmp_path / "outputs")
@@ -211,9 +203,8 @@ def test_a_broker_with_tls_and_a_login_is_asked_with_them_and_not_without(secure
     endpoint, certificate, broker = secured_broker
     password = tmp_path / "password"
     password.write_text("secret\n")
-    admin = KafkaAdminClient(bootstrap_servers=broker.bootstrap_server)
-    admin.create_topics([NewTopic("t", 1, 1)], wait_for_metadata=True)
-    admin.close()
+    with kafka_admin(broker.bootstrap_server) as admin:
+        admin.create_topics([NewTopic("t", 1, 1)], wait_for_metadata=True)
 
     def ask(**login):
         config = KafkaLoginConfig(kafka_listener="CLIENTS", **login)

@@ -20,6 +20,7 @@ from ingest.forwarder import Forwarder
 from ingest.observed.paths import is_recorded
 from ingest.publisher import Clocks
 from ingest.sinks.kafka_sink import KafkaSink
+from tests.clients import zookeeper_client
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
@@ -49,15 +50,12 @@ def make_cluster(kafka: KazooClient, root: str = "") -> None:
 
 def records_of_a_closing_session(watched: str, watch: Callable[..., Watching]) -> list[Record]:
     """Return the records about znodes when the controller's broker closes its session."""
-    broker = KazooClient(watched)
-    broker.start(timeout=60)
-    broker.ensure_path("/brokers/ids")
-    broker.create("/brokers/ids/1", b"{}", ephemeral=True)
-    broker.create("/controller", b"{}", ephemeral=True)
-    watching = watch()
-    seq = watching.settled()
-    broker.stop()
-    broker.close()
+    with zookeeper_client(watched) as broker:
+        broker.ensure_path("/brokers/ids")
+        broker.create("/brokers/ids/1", b"{}", ephemeral=True)
+        broker.create("/controller", b"{}", ephemeral=True)
+        watching = watch()
+        seq = watching.settled()
     watching.settled()
     return [record for record in watching.after(seq) if record.path]
 
@@ -170,11 +168,8 @@ def watched(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def kafka(watched: str) -> Iterator[KazooClient]:
     """Yield a client that writes like Kafka."""
-    client = KazooClient(watched, timeout=DEADLINE_SECONDS)  # so that its session outlives a server's restart
-    client.start(timeout=DEADLINE_SECONDS)
-    yield client
-    client.stop()
-    client.close()
+    with zookeeper_client(watched, DEADLINE_SECONDS) as client:
+        yield client
 
 
 @pytest.fixture

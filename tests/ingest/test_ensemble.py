@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.forwarder_status import decode_status
 from controller.contract.records import RecordKind
 from ingest.zookeeper.four_letter_words import read_mntr
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import TREE, Watching, changes, make_cluster
 from tests.ingest.descriptions import INTERVAL_SECONDS, newest, of_address, open_alerts, slowly
 from tests.ingest.ensemble import Ensemble
@@ -34,32 +34,29 @@ def test_the_death_of_the_leader_costs_a_pause_and_no_change(
     ensemble: Ensemble, watch: Callable[..., Watching]
 ) -> None:
     # A long session, so that Kafka's ephemeral znodes live through the election.
-    kafka = KazooClient(ensemble.connect_string, timeout=30)
-    kafka.start(timeout=60)
-    make_cluster(kafka)
-    watching = watch(zookeeper=ensemble.connect_string, session_timeout_seconds=30)
-    assert [record.path for record in watching.records() if record.kind is RecordKind.NODE] == TREE
-    seq = watching.settled()
-    killed = ensemble.leader()
-    killed.kill()
-    written = []
-    deadline = time.monotonic() + 60
-    while len(written) < 20:
-        assert time.monotonic() < deadline, "the ensemble does not serve again"
-        path = f"/brokers/topics/during-{len(written)}"
-        kafka.retry(kafka.ensure_path, path)
-        written.append(path)
-    watching.settled()
-    assert ensemble.leader() is not killed
-    records = [record for record in watching.after(seq) if record.path]
-    assert sorted(changes(records)) == sorted(("node", path) for path in written)
-    sessions = [record.data for record in watching.after(seq) if record.kind is RecordKind.SESSION]
-    assert [("suspended" in (data or ""), '"connected"' in (data or "")) for data in sessions[:2]] == [
-        (True, False),
-        (False, True),
-    ]
-    kafka.stop()
-    kafka.close()
+    with zookeeper_client(ensemble.connect_string, 30) as kafka:
+        make_cluster(kafka)
+        watching = watch(zookeeper=ensemble.connect_string, session_timeout_seconds=30)
+        assert [record.path for record in watching.records() if record.kind is RecordKind.NODE] == TREE
+        seq = watching.settled()
+        killed = ensemble.leader()
+        killed.kill()
+        written = []
+        deadline = time.monotonic() + 60
+        while len(written) < 20:
+            assert time.monotonic() < deadline, "the ensemble does not serve again"
+            path = f"/brokers/topics/during-{len(written)}"
+            kafka.retry(kafka.ensure_path, path)
+            written.append(path)
+        watching.settled()
+        assert ensemble.leader() is not killed
+        records = [record for record in watching.after(seq) if record.path]
+        assert sorted(changes(records)) == sorted(("node", path) for path in written)
+        sessions = [record.data for record in watching.after(seq) if record.kind is RecordKind.SESSION]
+        assert [("suspended" in (data or ""), '"connected"' in (data or "")) for data in sessions[:2]] == [
+            (True, False),
+            (False, True),
+        ]
 
 
 def heartbeats_between_rounds(watching: Watching) -> int:

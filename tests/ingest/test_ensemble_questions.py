@@ -15,6 +15,7 @@ from ingest.config import IngestConfig
 from ingest.zookeeper import ensemble
 from ingest.zookeeper.four_letter_words import Server, UnansweredError, ask, ask_admin_server
 from ingest.zookeeper.restorable import tls_of
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import Watching, make_cluster
 from tests.ingest.descriptions import INTERVAL_SECONDS, described, newest, open_alerts, slowly
 from tests.older_releases import ZOOKEEPER_3_8, older_jars
@@ -57,9 +58,7 @@ def test_a_registration_of_a_session_without_a_connection_is_named(
     zookeeper: ZooKeeper, kafka: KazooClient, watch: Callable[..., Watching]
 ) -> None:
     make_cluster(kafka)
-    with Relay(zookeeper.port) as relay:
-        broker = KazooClient(f"127.0.0.1:{relay.port}", timeout=20)
-        broker.start(timeout=60)
+    with Relay(zookeeper.port) as relay, zookeeper_client(f"127.0.0.1:{relay.port}", 20) as broker:
         broker.create(
             "/brokers/ids/7", b'{"version":5,"jmx_port":-1,"host":"h","port":9092,"endpoints":[]}', ephemeral=True
         )
@@ -74,24 +73,18 @@ def test_a_registration_of_a_session_without_a_connection_is_named(
         assert f"its old session {session:#x} owns /brokers/ids/7 and expires in " in row.cause
         relay.open_door()
         eventually(lambda: "BrokerBlockedByOldSession" not in open_alerts(watching.records()))
-        broker.stop()
-        broker.close()
 
 
 def test_two_servers_that_are_no_ensemble_page(
     zookeeper: ZooKeeper, kafka: KazooClient, tmp_path: Path, watch: Callable[..., Watching]
 ) -> None:
     make_cluster(kafka)
-    with ZooKeeper(tmp_path / "second") as second:
-        other = KazooClient(second.connect_string)
-        other.start(timeout=30)
+    with ZooKeeper(tmp_path / "second") as second, zookeeper_client(second.connect_string) as other:
         make_cluster(other)
         address = f"{zookeeper.connect_string},{second.connect_string}"
         watching = watch(zookeeper=address, ensemble_interval_seconds=INTERVAL_SECONDS)
         newest(watching, lambda one: one.apart)
         eventually(lambda: "ZooKeeperNoEnsemble" in open_alerts(watching.records()))
-        other.stop()
-        other.close()
 
 
 def test_a_slow_answer_ends_with_its_time(zookeeper: ZooKeeper, tmp_path: Path) -> None:

@@ -6,13 +6,13 @@ import threading
 import time
 
 import pytest
-from kafka.admin import KafkaAdminClient
 
 from controller.contract.records import Record, RecordKind
 from ingest import forgetting
 from ingest.errors import IngestError
 from ingest.forgetting import forget, newest_of
 from ingest.sinks.kafka_sink import KafkaSink
+from tests.clients import kafka_admin
 from transport.address import KafkaAddress
 
 
@@ -23,9 +23,8 @@ def heartbeat(seq: int, observed_ms: int = 1) -> Record:
 def test_a_topic_that_is_not_there_is_not_made(changes: KafkaAddress) -> None:
     with pytest.raises(IngestError, match="does not exist. Name the stream"):
         newest_of(changes, "blue", threading.Event())
-    admin = KafkaAdminClient(bootstrap_servers=changes.bootstrap_servers)
-    assert changes.topic not in admin.list_topics()
-    admin.close()
+    with kafka_admin(changes.bootstrap_servers) as admin:
+        assert changes.topic not in admin.list_topics()
 
 
 def test_a_cluster_that_is_forwarded_is_refused_by_its_clock_or_by_a_newer_record(

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import NewTopic
 from kafka.errors import KafkaConnectionError
 
 from cli.embedded.kafka import KafkaCluster
@@ -22,15 +22,15 @@ from ingest.forwarder import Forwarder
 from ingest.sinks import kafka_sink
 from ingest.sinks.kafka_sink import KafkaSink
 from ingest.sinks.sink import SinkUnavailableError
+from tests.clients import kafka_admin
 from tests.waiting import eventually
 from transport.address import KafkaAddress
 from transport.topics import request_topic
 
 
 def create(topic: KafkaAddress, partitions: int, **configs: str) -> None:
-    admin = KafkaAdminClient(bootstrap_servers=topic.bootstrap_servers)
-    admin.create_topics([NewTopic(topic.topic, partitions, 1, topic_configs=configs)])
-    admin.close()
+    with kafka_admin(topic.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic(topic.topic, partitions, 1, topic_configs=configs)])
 
 
 def record(seq: int, data: str = "x" * 500) -> Record:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import queue
 import shutil
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
-from kazoo.client import KazooClient
 
 from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.alert_row import AlertRow
@@ -20,6 +18,7 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.config import IngestConfig
 from ingest.election import Election, ForwardingTerm
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import Watching, make_cluster, replayed_tree, server_tree, server_zxid
 from tests.ingest.ensemble import Ensemble
 from tests.lanes import in_gate
@@ -29,18 +28,7 @@ from transport.address import KafkaAddress
 from transport.forwarding import ReadReason
 
 Watch = Callable[..., Watching]
-
-
-@contextmanager
-def client(address: str) -> Iterator[KazooClient]:
-    """Connect a new client, because servers refuse one that has seen more. Its session outlives a server's restart."""
-    kafka = KazooClient(address, timeout=30)
-    kafka.start(timeout=60)
-    try:
-        yield kafka
-    finally:
-        kafka.stop()
-        kafka.close()
+SESSION_SECONDS = 30  # outlives a restart. Each client is new, because servers refuse one that has seen more
 
 
 def pages(records: list[Record]) -> list[str]:
@@ -87,7 +75,7 @@ def test_a_server_that_was_restored_and_then_lost_its_data(
 ) -> None:
     jars = older_jars(ZOOKEEPER_3_4) if release == "3.4" else ()
     with ZooKeeper(tmp_path / "zookeeper", jars=jars) as server:
-        with client(server.connect_string) as kafka:
+        with zookeeper_client(server.connect_string, SESSION_SECONDS) as kafka:
             make_cluster(kafka)
             kafka.create("/brokers/topics/kept", b"1")
             backup = shutil.copytree(server.data_directory / "version-2", tmp_path / "backup")
@@ -99,7 +87,7 @@ def test_a_server_that_was_restored_and_then_lost_its_data(
             before = server_zxid(server)
         restart_with(server, backup)
         wait_for_rollback(watching, 1)
-        with client(server.connect_string) as kafka:
+        with zookeeper_client(server.connect_string, SESSION_SECONDS) as kafka:
             kafka.create("/brokers/topics/after", b"{}")
             watching.settled()
             restored = newest_tree(watching)
@@ -111,7 +99,7 @@ def test_a_server_that_was_restored_and_then_lost_its_data(
         restart_with(server, None)
         wait_for_rollback(watching, 2)
         assert newest_tree(watching) == {}
-        with client(server.connect_string) as kafka:
+        with zookeeper_client(server.connect_string, SESSION_SECONDS) as kafka:
             make_cluster(kafka)
             watching.settled()
             assert newest_tree(watching) == server_tree(kafka)
@@ -124,7 +112,7 @@ def test_a_server_that_was_restored_and_then_lost_its_data(
 @pytest.mark.nightly
 def test_a_restored_ensemble_counts_on_from_a_newer_epoch(java: Path, tmp_path: Path, watch: Watch) -> None:
     with Ensemble(tmp_path / "ensemble") as ensemble:
-        with client(ensemble.connect_string) as kafka:
+        with zookeeper_client(ensemble.connect_string, SESSION_SECONDS) as kafka:
             make_cluster(kafka)
             kafka.create("/brokers/topics/kept", b"1")
             backups = {
@@ -143,7 +131,7 @@ def test_a_restored_ensemble_counts_on_from_a_newer_epoch(java: Path, tmp_path: 
         ensemble.start()
         wait_for_rollback(watching, 1)
         assert server_zxid(ensemble.leader()) > before
-        with client(ensemble.connect_string) as kafka:
+        with zookeeper_client(ensemble.connect_string, SESSION_SECONDS) as kafka:
             kafka.create("/brokers/topics/after", b"{}")
             watching.settled()
             assert newest_tree(watching) == server_tree(kafka)
@@ -176,7 +164,7 @@ def test_an_election_goes_on_when_its_ensemble_has_lost_its_data(java: Path, tmp
         wait_in_a_thread(0)
         leader, before = terms.get(timeout=60)
         wait_in_a_thread(1)
-        with client(server.connect_string) as look:
+        with zookeeper_client(server.connect_string, SESSION_SECONDS) as look:
             eventually(lambda: len(look.get_children("/kontrast/blue/candidates")) == 2)
         restart_with(server, None)
         assert before is not None

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 
 import pytest
-from kafka.admin import KafkaAdminClient
 from kazoo.client import KazooClient
 
 from ingest.config import IngestConfig
@@ -17,6 +16,7 @@ from ingest.election import open_terms
 from ingest.errors import IngestError
 from ingest.forwarder import Forwarder
 from ingest.separation import KafkaIdentity, refuse_watched_cluster
+from tests.clients import kafka_admin, zookeeper_client
 from tests.ingest.conftest import make_cluster
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.waiting import eventually
@@ -52,13 +52,8 @@ def electing(in_memory: ZooKeeperInMemory) -> Callable[..., IngestConfig]:
 
 
 def znodes(server: ZooKeeperInMemory) -> list[str]:
-    client = KazooClient(server.connect_string)
-    client.start()
-    try:
+    with zookeeper_client(server.connect_string) as client:
         return sorted(client.get_children("/"))
-    finally:
-        client.stop()
-        client.close()
 
 
 @pytest.mark.parametrize("chroot", ["", "/nothing/there"])
@@ -145,11 +140,8 @@ def test_an_election_while_others_write_to_the_watched_ensemble_is_refused(
 
 @contextmanager
 def topics_of(address: str) -> Iterator[Callable[[], list[str]]]:
-    admin = KafkaAdminClient(bootstrap_servers=address)
-    try:
+    with kafka_admin(address) as admin:
         yield admin.list_topics
-    finally:
-        admin.close()
 
 
 def test_a_stream_in_the_watched_cluster_is_refused_before_a_topic_is_created(start_kafka_cluster) -> None:

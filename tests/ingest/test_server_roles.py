@@ -9,6 +9,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from controller.contract.records import RecordKind
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import TREE, Watching, make_cluster, replayed_tree, server_tree
 from tests.ingest.ensemble import Ensemble
 from tests.relay import Relay
@@ -31,15 +32,12 @@ def ensemble(java: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[E
 @pytest.fixture
 def kafka(ensemble: Ensemble) -> Iterator[KazooClient]:
     """Connect to a voter, and make a new cluster."""
-    client = KazooClient(ensemble.servers[1].connect_string, timeout=30)
-    client.start(timeout=60)
-    for root in ("/brokers", "/admin", "/config", "/controller", "/controller_epoch"):
-        if client.exists(root):
-            client.delete(root, recursive=True)
-    make_cluster(client)
-    yield client
-    client.stop()
-    client.close()
+    with zookeeper_client(ensemble.servers[1].connect_string, 30) as client:
+        for root in ("/brokers", "/admin", "/config", "/controller", "/controller_epoch"):
+            if client.exists(root):
+                client.delete(root, recursive=True)
+        make_cluster(client)
+        yield client
 
 
 def test_an_observer_shows_every_change(ensemble: Ensemble, kafka: KazooClient, watch: Callable[..., Watching]):

@@ -8,8 +8,8 @@ import struct
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from ingest.files.jute import DamagedFileError
 from ingest.files.snapshot_file import read_snapshot
 from ingest.files.transaction_log import LoggedTransaction, read_log
 from ingest.observed.paths import PARENTS, is_recorded
+from tests.clients import zookeeper_client
 from tests.ingest.conftest import DEADLINE_SECONDS
 from tests.waiting import eventually
 
@@ -52,13 +53,8 @@ class Recording:
         return log
 
 
-@contextmanager
-def client(server: ZooKeeper, chroot: str = "") -> Iterator[KazooClient]:
-    connected = KazooClient(server.connect_string + chroot, timeout=30)
-    connected.start(timeout=DEADLINE_SECONDS)
-    yield connected
-    connected.stop()
-    connected.close()
+def client(server: ZooKeeper, chroot: str = "") -> AbstractContextManager[KazooClient]:
+    return zookeeper_client(server.connect_string + chroot, 30)
 
 
 def read_tree(kafka: KazooClient) -> dict[str, Znode]:
@@ -398,14 +394,11 @@ def test_a_snapshot_with_what_came_while_it_was_written_tells_nothing_twice(
 def test_a_complete_read_tells_causes_before_effects(copied: Recording) -> None:
     with ZooKeeper(copied.directory.parent / "server") as server:
         play_kafka(server)
-        broker = KazooClient(server.connect_string)
-        broker.start(timeout=DEADLINE_SECONDS)
-        broker.create("/brokers/ids/2", b"", ephemeral=True)
-        broker.create("/controller", b"", ephemeral=True)
-        server.stop()
-        server.start()  # it writes a snapshot before it serves
-        broker.stop()
-        broker.close()
+        with zookeeper_client(server.connect_string) as broker:
+            broker.create("/brokers/ids/2", b"", ephemeral=True)
+            broker.create("/controller", b"", ephemeral=True)
+            server.stop()
+            server.start()  # it writes a snapshot before it serves
     for log in server.data_directory.glob("version-2/log.*"):
         log.unlink()
     records = records_of(server.data_directory)

@@ -13,9 +13,9 @@ from kazoo.protocol.states import WatchedEvent, ZnodeStat
 from kazoo.security import ACL, ANYONE_ID_UNSAFE, OPEN_ACL_UNSAFE, Permissions
 
 from cli.embedded.zookeeper import ZooKeeper
+from tests.clients import zookeeper_client
 from tests.ingest.test_zookeeper import Session
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
-from tests.kraft import zookeeper_client
 from tests.lanes import in_gate
 from tests.relay import Relay
 from tests.waiting import eventually

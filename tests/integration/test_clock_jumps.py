@@ -17,6 +17,7 @@ from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.outputs import OUTPUTS, OutputRow, decode_row
 from controller.contract.records import Record, RecordKind, decode_record
+from tests.clients import zookeeper_client
 from tests.integration.conftest import lines_of
 from tests.integration.test_pipeline import expected_rows
 from tests.programs import program
@@ -60,19 +61,16 @@ class Clock:
 @pytest.fixture
 def kafka(shared_chroot: str) -> Iterator[KazooClient]:
     """Yield a client that writes like Kafka, for a cluster with two brokers."""
-    client = KazooClient(shared_chroot, timeout=30)
-    client.start(timeout=30)
-    write(client, "/controller_epoch", 1)
-    write(client, "/controller", {"version": 1, "brokerid": 1, "timestamp": "1"}, ephemeral=True)
-    for broker in (1, 2):
-        endpoints = [f"PLAINTEXT://broker-{broker}:9092"]
-        value = {"version": 4, "host": f"broker-{broker}", "port": 9092, "jmx_port": -1, "endpoints": endpoints}
-        write(client, f"/brokers/ids/{broker}", value | {"timestamp": "1"}, ephemeral=True)
-    write(client, "/brokers/topics/t", {"version": 2, "partitions": {"0": [1, 2]}})
-    write(client, "/brokers/topics/t/partitions/0/state", state([1, 2]))
-    yield client
-    client.stop()
-    client.close()
+    with zookeeper_client(shared_chroot, 30) as client:
+        write(client, "/controller_epoch", 1)
+        write(client, "/controller", {"version": 1, "brokerid": 1, "timestamp": "1"}, ephemeral=True)
+        for broker in (1, 2):
+            endpoints = [f"PLAINTEXT://broker-{broker}:9092"]
+            value = {"version": 4, "host": f"broker-{broker}", "port": 9092, "jmx_port": -1, "endpoints": endpoints}
+            write(client, f"/brokers/ids/{broker}", value | {"timestamp": "1"}, ephemeral=True)
+        write(client, "/brokers/topics/t", {"version": 2, "partitions": {"0": [1, 2]}})
+        write(client, "/brokers/topics/t/partitions/0/state", state([1, 2]))
+        yield client
 
 
 def write(client: KazooClient, path: str, value: object, *, ephemeral: bool = False) -> None:

@@ -20,8 +20,9 @@ from controller.view.migration import never_elected_count, rollback_of
 from ingest.config import ZooKeeperConfig
 from questions.question import EVERYTHING_NOW
 from streaming.config import BrokersConfig
+from tests.clients import zookeeper_client
 from tests.integration.conftest import Pipeline, create, told
-from tests.kraft import KRaftController, migrating_broker, zookeeper_client
+from tests.kraft import KRaftController, migrating_broker
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.xdist_group("pipelines")

@@ -14,8 +14,8 @@ from cli.running import ExitCode
 from ingest.files.data_directory import LastZnodes, Until
 from migration.preflight.report import examine
 from migration.preflight.tree import Tree
+from tests.clients import zookeeper_client
 from tests.conformance.recording import ARCHIVES, unpack
-from tests.kraft import zookeeper_client
 from tests.migration.trees import FAULTS, built, clean
 
 # Faults at the end of a recording, beside those of its release. It stops in the midst of its actions.

@@ -17,7 +17,8 @@ from kazoo.client import KazooClient
 
 from cli.embedded.process import EmbeddedError
 from cli.main import main
-from tests.kraft import KRaftBroker, KRaftController, migrating_broker, zookeeper_client
+from tests.clients import zookeeper_client
+from tests.kraft import KRaftBroker, KRaftController, migrating_broker
 from tests.migration.trees import put, settings
 from tests.waiting import eventually
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from kazoo.client import KazooClient
 
-from tests.kraft import zookeeper_client
+from tests.clients import zookeeper_client
 
 Content = bytes | dict[str, object] | str | None
 SET_ONCE = "no value, version 1"

@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
 from cli.embedded.kafka import KafkaCluster
 from cli.embedded.process import free_port
 from controller.contract.outputs import OUTPUTS
 from streaming.sources import records
+from tests.clients import kafka_admin
 from tests.relay import Relay
 from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
@@ -41,9 +42,8 @@ class Kafka:
         self.behind_relay = f"127.0.0.1:{relay.port}"
 
     def send(self, lines: list[bytes]) -> None:
-        admin = KafkaAdminClient(bootstrap_servers=self._direct)
-        admin.create_topics([NewTopic(_RECORDS, 1, 1)])
-        admin.close()
+        with kafka_admin(self._direct) as admin:
+            admin.create_topics([NewTopic(_RECORDS, 1, 1)])
         producer = KafkaProducer(bootstrap_servers=self._direct, acks="all")
         for line in lines:
             producer.send(_RECORDS, key=b"east", value=line)

@@ -9,11 +9,12 @@ from contextlib import closing
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, decode_row
 from controller.contract.records import RecordKind
 from streaming.errors import StreamError
+from tests.clients import kafka_admin
 from tests.streaming.checkpoints import drop_newest, forget_state, newest_rows
 from tests.streaming.cluster_records import life_of
 from tests.streaming.job_in_a_thread import running
@@ -22,9 +23,8 @@ from transport.address import KafkaAddress
 
 
 def _create_topics(server, *topics, partitions=1, **settings):
-    admin = KafkaAdminClient(bootstrap_servers=server)
-    admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=settings) for topic in topics])
-    admin.close()
+    with kafka_admin(server) as admin:
+        admin.create_topics([NewTopic(topic, partitions, 1, topic_configs=settings) for topic in topics])
 
 
 def _send(server, topic, lines):
@@ -49,9 +49,8 @@ def _read(server, topic):
 
 
 def _cleanup_policies(server, topics):
-    admin = KafkaAdminClient(bootstrap_servers=server)
-    described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics])
-    admin.close()
+    with kafka_admin(server) as admin:
+        described = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic) for topic in topics])
     return {topic: settings.get("cleanup.policy", {}).get("value") for topic, settings in described["topic"].items()}
 
 
@@ -106,9 +105,8 @@ def test_a_checkpoint_behind_the_topics_leaves_readers_with_the_newest_rows(
 
 
 def _delete_topic(server, topic):
-    admin = KafkaAdminClient(bootstrap_servers=server)
-    admin.delete_topics([topic])
-    admin.close()
+    with kafka_admin(server) as admin:
+        admin.delete_topics([topic])
 
 
 def test_a_source_that_is_deleted_under_the_job_is_named_until_it_is_back(
@@ -221,9 +219,8 @@ def test_a_topic_that_grows_without_bound_is_named_and_written(shared_broker, ow
 
 def _register(life, server):
     """Register this server's broker in the watched cluster too."""
-    admin = KafkaAdminClient(bootstrap_servers=server)
-    (broker,) = admin.describe_cluster()["brokers"]
-    admin.close()
+    with kafka_admin(server) as admin:
+        (broker,) = admin.describe_cluster()["brokers"]
     host, _, port = server.rpartition(":")
     value = {"version": 4, "host": host, "port": int(port), "jmx_port": -1, "endpoints": [f"PLAINTEXT://{server}"]}
     path = f"/brokers/ids/{broker['node_id' if 'node_id' in broker else 'broker_id']}"
@@ -243,10 +240,8 @@ def test_outputs_do_not_go_to_the_watched_cluster_nor_at_a_restart(shared_broker
 
 
 def _cluster_id(server):
-    admin = KafkaAdminClient(bootstrap_servers=server)
-    cluster_id = admin.describe_cluster()["cluster_id"]
-    admin.close()
-    return cluster_id
+    with kafka_admin(server) as admin:
+        return admin.describe_cluster()["cluster_id"]
 
 
 @pytest.mark.nightly

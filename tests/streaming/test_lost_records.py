@@ -8,13 +8,14 @@ import shutil
 
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
-from kafka.admin import KafkaAdminClient, NewTopic
+from kafka.admin import NewTopic
 from pyspark.sql import SparkSession
 
 from controller.contract.effect_rows import RefusedRow
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.outputs import decode_row
 from streaming.errors import StreamError
+from tests.clients import kafka_admin
 from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
@@ -125,13 +126,12 @@ def test_a_kafka_topic_that_dropped_what_was_not_read(
 ) -> None:
     source = KafkaAddress(shared_broker, own_name)
     life, later = life_of("east", topics=4), new_life()
-    admin = KafkaAdminClient(bootstrap_servers=shared_broker)
-    admin.create_topics([NewTopic(topic, num_partitions=1) for topic in (own_name, request_topic(source))])
-    send(shared_broker, own_name, life.lines[:10])
-    work_off(streams.config(source=source))
-    send(shared_broker, own_name, life.lines[10:])
-    admin.delete_records({TopicPartition(own_name, 0): 15})
-    admin.close()
+    with kafka_admin(shared_broker) as admin:
+        admin.create_topics([NewTopic(topic, num_partitions=1) for topic in (own_name, request_topic(source))])
+        send(shared_broker, own_name, life.lines[:10])
+        work_off(streams.config(source=source))
+        send(shared_broker, own_name, life.lines[10:])
+        admin.delete_records({TopicPartition(own_name, 0): 15})
     wanted = TopicPartition(request_topic(source), 0)
     consumer = KafkaConsumer(bootstrap_servers=shared_broker)
     with running(spark, streams.config(source=source)):
