@@ -5,12 +5,13 @@ Their shapes and znodes belong here. `large` acts on them.
 
 from __future__ import annotations
 
-import json
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from kazoo.client import KazooClient
+
+from lab.record.topics import encoded
 
 REPLICATION_FACTOR = 3
 _SIZES = (20, 50, 100, 100, 200, 400)
@@ -62,17 +63,22 @@ def fill(client: KazooClient, topics: Iterator[NewTopic]) -> None:
         client.ensure_path(parent)
     client.create("/controller_epoch", str(_EPOCH).encode())
     for topic in topics:
-        path = f"/brokers/topics/{topic.name}"
-        partitions = {str(partition): replicas for partition, replicas in topic.assignment.items()}
-        creations: dict[str, object] = {
-            f"/config/topics/{topic.name}": {"version": 1, "config": topic.config},
-            path: {"version": 1, "partitions": partitions},
-            f"{path}/partitions": None,
-        }
-        for partition, replicas in topic.assignment.items():
-            creations[f"{path}/partitions/{partition}"] = None
-            creations[f"{path}/partitions/{partition}/state"] = _state(replicas)
-        _create(client, creations)
+        make(client, topic)
+
+
+def make(client: KazooClient, topic: NewTopic) -> None:
+    """Write a topic with the states that a controller gives it."""
+    path = f"/brokers/topics/{topic.name}"
+    partitions = {str(partition): replicas for partition, replicas in topic.assignment.items()}
+    creations: dict[str, object] = {
+        f"/config/topics/{topic.name}": {"version": 1, "config": topic.config},
+        path: {"version": 1, "partitions": partitions},
+        f"{path}/partitions": None,
+    }
+    for partition, replicas in topic.assignment.items():
+        creations[f"{path}/partitions/{partition}"] = None
+        creations[f"{path}/partitions/{partition}/state"] = _state(replicas)
+    _create(client, creations)
 
 
 def _state(replicas: list[int]) -> Mapping[str, object]:
@@ -85,7 +91,7 @@ def _create(client: KazooClient, creations: Mapping[str, object]) -> None:
     while waiting:
         transaction = client.transaction()
         for path, value in waiting[:_CREATIONS_A_TRANSACTION]:
-            transaction.create(path, b"" if value is None else json.dumps(value, separators=(",", ":")).encode())
+            transaction.create(path, b"" if value is None else encoded(value))
         del waiting[:_CREATIONS_A_TRANSACTION]
         for result in transaction.commit():
             if isinstance(result, Exception):

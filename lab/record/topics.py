@@ -50,24 +50,24 @@ class Topics:
         """Make a topic as the tools did before there were topic ids."""
         self._set(f"/config/topics/{name}", {"version": 1, "config": dict(config)})
         partitions = {str(partition): replicas for partition, replicas in assignment.items()}
-        self._client.create(f"/brokers/topics/{name}", _json({"version": 1, "partitions": partitions}))
+        self._client.create(f"/brokers/topics/{name}", encoded({"version": 1, "partitions": partitions}))
 
     def expand(self, name: str, more: Assignment) -> None:
         """Add partitions to the topic's znode, without other changes."""
         data, stat = self._client.get(f"/brokers/topics/{name}")
         znode = json.loads(data)
         znode["partitions"].update({str(partition): replicas for partition, replicas in more.items()})
-        self._client.set(f"/brokers/topics/{name}", _json(znode), version=stat.version)
+        self._client.set(f"/brokers/topics/{name}", encoded(znode), version=stat.version)
 
     def configure(self, name: str, config: Mapping[str, str]) -> None:
         """Replace the topic's configuration, and notify the brokers."""
         self._set(f"/config/topics/{name}", {"version": 1, "config": dict(config)})
-        notification = _json({"version": 2, "entity_path": f"topics/{name}"})
+        notification = encoded({"version": 2, "entity_path": f"topics/{name}"})
         self._client.create("/config/changes/config_change_", notification, sequence=True)
 
     def request(self, path: str, value: object | None = None) -> None:
         """Leave a request for the controller under this path."""
-        self._client.create(path, b"" if value is None else _json(value))
+        self._client.create(path, b"" if value is None else encoded(value))
 
     def delete(self, path: str) -> None:
         """Delete a znode, if it exists."""
@@ -82,8 +82,9 @@ class Topics:
 
     def _set(self, path: str, value: object) -> None:
         self._client.ensure_path(path)
-        self._client.set(path, _json(value))
+        self._client.set(path, encoded(value))
 
 
-def _json(value: object) -> bytes:
+def encoded(value: object) -> bytes:
+    """Return JSON as Kafka writes it."""
     return json.dumps(value, separators=(",", ":")).encode()

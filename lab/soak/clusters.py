@@ -5,7 +5,6 @@ Starting and filling belong here, events in `operations`.
 
 from __future__ import annotations
 
-import json
 import random
 from contextlib import ExitStack
 from pathlib import Path
@@ -18,6 +17,7 @@ from cli.embedded.kafka import KafkaBroker
 from cli.embedded.zookeeper import ZooKeeper
 from lab.record.broker import RecordedBroker
 from lab.record.filling import fill, topics_on
+from lab.record.topics import encoded
 from tests.ingest.ensemble import Ensemble
 from tests.waiting import eventually
 
@@ -129,8 +129,8 @@ class Clusters(StartedByWith):
                 "endpoints": ["PLAINTEXT://127.0.0.1:1"],
             }
             protocol = {"listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"}, "jmx_port": -1, "version": 5}
-            client.create(f"/brokers/ids/{broker}", _json({**endpoint, **protocol, "features": {}, "timestamp": "1"}))
-        client.create("/controller", _json({"version": 2, "brokerid": SYNTHETIC_CONTROLLER, "timestamp": "1"}))
+            client.create(f"/brokers/ids/{broker}", encoded({**endpoint, **protocol, "features": {}, "timestamp": "1"}))
+        client.create("/controller", encoded({"version": 2, "brokerid": SYNTHETIC_CONTROLLER, "timestamp": "1"}))
         client.ensure_path("/admin/delete_topics")
 
     def stop(self) -> None:
@@ -144,7 +144,3 @@ class Clusters(StartedByWith):
             broker.kill()
         self.stream_zookeeper.kill()
         self.ensemble.kill()
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

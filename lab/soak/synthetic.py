@@ -14,13 +14,14 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
+from lab.record.filling import NewTopic, make
 from lab.record.steps import Steps
+from lab.record.topics import encoded
 from lab.soak.clusters import SYNTHETIC_BROKERS
 
 _WRITES_A_TRANSACTION = 200
 _MOST_PARTITIONS = 400  # of one change
 _MOST_NEW_TOPICS = 5
-_EPOCH = 1
 
 
 class Synthetic:
@@ -61,7 +62,7 @@ class Synthetic:
         for at in range(0, len(writes), _WRITES_A_TRANSACTION):
             transaction = self._client.transaction()
             for state_path, state in writes[at : at + _WRITES_A_TRANSACTION]:
-                transaction.set_data(state_path, _json(state))
+                transaction.set_data(state_path, encoded(state))
             transaction.commit()
 
     def create_topic(self) -> None:
@@ -71,24 +72,10 @@ class Synthetic:
         self._count += 1
         name = f"new-{self._count}"
         count = self._random.randint(1, 60)
-        assignment = {str(partition): self._random.sample(SYNTHETIC_BROKERS, 3) for partition in range(count)}
+        assignment = {partition: self._random.sample(SYNTHETIC_BROKERS, 3) for partition in range(count)}
         self._steps.note("create a made-up topic", topic=name, partitions=count)
         self._new.append(name)
-        self._client.create(f"/config/topics/{name}", _json({"version": 1, "config": {}}))
-        self._client.create(f"/brokers/topics/{name}", _json({"version": 1, "partitions": assignment}))
-        transaction = self._client.transaction()
-        transaction.create(f"/brokers/topics/{name}/partitions", b"")
-        for partition, replicas in assignment.items():
-            state = {
-                "controller_epoch": _EPOCH,
-                "leader": replicas[0],
-                "version": 1,
-                "leader_epoch": 0,
-                "isr": replicas,
-            }
-            transaction.create(f"/brokers/topics/{name}/partitions/{partition}", b"")
-            transaction.create(f"/brokers/topics/{name}/partitions/{partition}/state", _json(state))
-        transaction.commit()
+        make(self._client, NewTopic(name, assignment, {}))
 
     def delete_topic(self) -> None:
         """Delete the oldest of the new topics, by a tool's request and a controller's writes."""
@@ -101,7 +88,3 @@ class Synthetic:
             with suppress(NoNodeError):  # an earlier try, which a lost connection cut, went so far
                 self._client.delete(path, recursive=True)
         self._new.pop(0)
-
-
-def _json(value: object) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()

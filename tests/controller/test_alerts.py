@@ -175,19 +175,6 @@ def test_every_kind_is_open_for_a_while_or_as_long_as_it_is_so():
 # --- partitions
 
 
-def test_an_offline_partition_names_who_would_bring_it_back_and_who_would_lose():
-    history = a_cluster(topics=on([3, 1, 2], 3, 4, [3]))
-    history.broker_leaves(3)
-    alert = history.open_alerts()["PartitionsOffline/broker 3"]
-    assert alert.severity is Severity.PAGE
-    assert alert.cause == (
-        "1 partition offline (t-0): no client can use it until broker 3 returns. An unclean election of "
-        "broker 1 or 2 would lose the records that only broker 3 has"
-    )
-    assert alert.evidence == (f"broker 3 crashed at zxid {history.zxid:#x}",)
-    assert (alert.examples, alert.expected) == (("t-0",), kinds.PARTITIONS_OFFLINE.expected)
-
-
 def test_a_leader_that_dies_is_published_only_if_nobody_is_elected():
     history = a_cluster(topics=on([3, 1], 3, 4, [3, 1]))
     history.broker_leaves(3)
@@ -276,18 +263,6 @@ def test_under_min_isr_pages_at_once_and_lagging_replicas_warn_after_a_minute():
     assert history.open_alerts() == {}
 
 
-def test_what_a_crash_leaves_on_single_replicas_is_said_with_the_crash():
-    history = a_cluster(topics={"t": {0: ([1, 3], 1, 0, [1, 3]), 1: ([2, 3], 2, 0, [2, 3])}})
-    history.broker_leaves(3)
-    history.the_controller_writes_its_due()
-    history.heartbeat(MINUTE_MS)
-    (alert,) = history.open_alerts().values()
-    assert alert.id == "BrokerCrashed/broker 3"
-    assert alert.cause.endswith(
-        "2 partitions are under-replicated. Keep brokers 1 and 2 up. They have the only in-sync replica of 2 partitions"
-    )
-
-
 def test_replicas_may_catch_up_after_their_broker_returned_however_long_it_was_away():
     history = a_cluster(topics=on([1, 3], 1, 0, [1, 3]))
     history.broker_leaves(3)
@@ -334,16 +309,6 @@ def test_an_unclean_election_where_the_isr_is_empty_names_nobody():
 
 
 # --- explanations of the alert
-
-
-def test_a_shutdown_in_order_pages_nobody():
-    history = a_cluster()
-    shut_down(history, 3)
-    history.heartbeat()
-    alerts = history.open_alerts()
-    assert set(alerts) == {"BrokerShutDown/broker 3", "PartitionsOffline/broker 3"}
-    assert {row.severity for row in alerts.values()} == {Severity.INFO}
-    assert alerts["PartitionsOffline/broker 3"].cause.endswith("(broker 3 shut down cleanly)")
 
 
 def test_a_broker_that_stays_away_after_a_shutdown_pages_in_the_end():
@@ -568,20 +533,6 @@ def test_so_many_notifications_are_remembered_and_no_more():
     for number in range(1_005):
         history.write(f"/isr_change_notification/isr_change_{number}", {"version": 1, "partitions": []})
     assert len(history.context.header.triggers.isr_notifications) == 1_000
-
-
-def test_elections_over_and_over_are_a_storm():
-    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
-    history.heartbeat()
-    epoch = 0
-    for _ in range(60):
-        for broker in (1, 2):
-            epoch += 1
-            history.state("t", 0, broker, epoch, [1, 2])
-    history.context.header.tally.happened.elections["PreferredReplicaPartitionLeaderElection"] = 130
-    assert "ElectionStorm" in opened(history.heartbeat())
-    assert "ElectionStorm" not in resolved(history.heartbeat(MINUTE_MS))
-    assert "ElectionStorm" in resolved(history.heartbeat(MINUTE_MS))
 
 
 # --- topics

@@ -144,29 +144,6 @@ def test_without_a_controller_nothing_is_expected_of_anybody():
     assert [row for row in history.effects if isinstance(row, Request)] == []
 
 
-def test_the_same_controller_written_again_is_no_change():
-    history = ZnodeHistory().start(1, 2)
-    effects = history.send(
-        RecordKind.NODE,
-        path="/controller",
-        data='{"version":2,"brokerid":1,"timestamp":"1"}',
-        version=0,
-        czxid=101,
-        mzxid=101,
-        zxid=history.zxid,
-        ephemeral_owner=history.session_of(1),
-    )
-    assert history.transitions(effects) == []
-    assert history.gauges().controller_changes == 0
-
-
-def test_an_epoch_that_goes_back_is_no_election_and_is_counted():
-    history = ZnodeHistory().start(1, 2, epoch=5)
-    history.write("/controller_epoch", b"3")
-    gauges = history.gauges()
-    assert (gauges.controller_changes, gauges.divergences) == (0, {"controller_epoch_went_back": 1})
-
-
 def test_a_controller_whose_epoch_did_not_grow_never_took_over():
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     history.delete("/controller")
@@ -282,14 +259,6 @@ def test_a_controller_that_is_cut_among_elections_is_not_poisoned():
     history.controller(1, 3)
     history.heartbeat()
     assert "ControllerPoisoned/broker 1" not in history.open_alerts()
-
-
-def test_a_write_that_no_controller_made_wins_and_is_counted():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.delete("/controller")
-    history.state("t", 0, 3, 1, [3])
-    assert history.row("t", 0).leader == 3
-    assert history.gauges().divergences == {"unexplained_write": 1}
 
 
 # Brokers and topics
@@ -450,12 +419,6 @@ def test_the_end_of_a_recovery_after_an_unclean_election_is_the_leaders_own_writ
     assert (gauges.isr_changes, gauges.divergences, gauges.elections) == ({}, {}, {})
 
 
-def test_a_state_of_a_partition_that_nobody_announced_is_counted():
-    history = ZnodeHistory().start(1)
-    history.state("nobody", 3, 1, 0, [1])
-    assert history.gauges().divergences == {"orphan_state": 1}
-
-
 def test_a_state_that_vanishes_by_hand_takes_its_due_writes_with_it():
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
     history.broker_leaves(3)
@@ -483,14 +446,6 @@ def overtaken() -> ZnodeHistory:
     history.state("new", 0, 3, 0, [3])
     assert history.predicted("u", 0) == (3, 1, (3,))
     return history
-
-
-def test_a_write_that_later_events_overtake_is_not_waited_for_and_counted():
-    history = overtaken()
-    effects = history.heartbeat(4_000)
-    assert "final t-0@2 OnlineReplica -> OfflineReplica" in history.transitions(effects)
-    gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.divergences) == (0, {"write_never_came": 1})
 
 
 def test_a_topic_that_nobody_creates_while_later_events_write_was_not_taken_up():

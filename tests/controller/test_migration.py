@@ -8,7 +8,6 @@ from controller.contract.effect_rows import Request
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow
 from controller.contract.records import RecordKind
 from controller.model.context import Phase
-from controller.restore.stored_context import encode_header, restore_context
 from controller.rules.migration_phases import LED_BY_KRAFT, NEXT_PHASE, MigrationPhase, PhaseEvidence
 from tests.controller.znode_history import (
     ZnodeHistory,
@@ -416,14 +415,6 @@ def test_once_zookeeper_shows_nothing_of_the_cluster_any_more_other_alerts_end()
     assert "BrokerCrashed" in opened(history)
 
 
-def test_a_write_by_an_older_kraft_leader_breaks_the_dual_write():
-    history = a_cluster().migrates().pulses(1)
-    history.kraft_claims(3000, 5, 3)
-    history.migration(500, 3001, 3)
-    history.heartbeat()
-    assert "written by hand" in history.open_alerts()["DualWriteStalled"].cause
-
-
 def test_the_epoch_going_back_under_kraft_is_a_broken_dual_write_and_nothing_else():
     history = a_cluster().migrates().pulses(1)
     history.write("/controller_epoch", b"1")
@@ -481,15 +472,6 @@ def test_settings_written_since_a_rollback_are_named_before_a_sync_sets_them_bac
     assert "OldMigration" not in opened(history)
     history.write("/config/topics/t0", {"version": 1, "config": {}})
     assert history.context.header.migration.configured.count == 0
-
-
-def test_a_deleted_controller_znode_does_not_end_the_kraft_controllers_lead():
-    history = a_cluster().migrates().pulses(1)
-    history.delete("/controller")
-    assert history.context.header.led_by_kraft
-    history.migration(500, 3001, 3)
-    history.heartbeat()
-    assert "SecondController" in opened(history)
 
 
 def test_a_kraft_controller_that_writes_after_a_takeover_is_a_second_controller():
@@ -795,9 +777,3 @@ def test_a_complete_read_without_a_controller_ends_no_lead_of_kraft():
 
 def test_the_newest_row_of_a_migration_replaces_the_older_ones():
     assert shown(a_cluster().migrates()).subject_key() == "c/migration"
-
-
-def test_a_state_in_which_a_migration_goes_on_is_stored_and_read_again():
-    history = all_in_kraft_mode()
-    restored = restore_context("c", encode_header(history.context), lambda _: None)
-    assert restored.header == history.context.header

@@ -384,16 +384,6 @@ def test_a_broker_that_shut_down_and_closes_its_session_is_not_asked_again():
     assert causes == {"BrokerChange: broker 2 left"}
 
 
-def test_up_to_2_0_a_broker_that_shuts_down_gets_no_new_leader():
-    told = {}
-    for release in ((2, 0), (2, 1)):
-        history = ZnodeHistory(release=release).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-        effects = history.state("t", 0, 3, 1, [3])
-        rows = [row for row in effects if isinstance(row, Request) and row.api == "LeaderAndIsr"]
-        told[release] = {row.brokers for row in rows}
-    assert told == {(2, 0): {(3,)}, (2, 1): {(2,), (3,)}}
-
-
 def test_a_write_that_drops_two_replicas_at_once_is_nobodys_shutdown():
     history = ZnodeHistory().start(*ALL, topics=on([1, 2, 3], 1, 0, [1, 2, 3]))
     history.state("t", 0, 1, 1, [1])
@@ -411,24 +401,6 @@ def test_a_session_that_ended_somehow_had_asked_as_often_as_was_due_by_then(afte
 
 
 # Log directories
-
-
-def test_a_log_dir_event_probes_every_replica_of_the_broker():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    effects = history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    assert "final t-0@2 OnlineReplica -> OnlineReplica" in history.transitions(effects)
-    assert "final LeaderAndIsr to 2: t-0 leader=2 epoch=0 isr=[2, 3]" in history.requests(effects)
-
-
-def test_a_failed_log_directory_moves_the_leader_and_the_broker_stays():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    effects = history.state("t", 0, 3, 1, [3])
-    assert next(row.cause for row in effects if isinstance(row, Transition)) == (
-        "LeaderAndIsrResponseReceived: a log directory of broker 2 failed"
-    )
-    assert 2 in history.brokers()
-    assert_all_as_expected(history)
 
 
 def test_an_unread_log_dir_event_is_of_the_broker_that_the_first_write_names():

@@ -72,6 +72,13 @@ def stored(context: Context) -> tuple[bytes, dict[int, bytes]]:
     return encode_header(context), changed_chunks(new_context("c", chunk_count=CHUNKS), context)
 
 
+def assert_as_one_by_one(records: list[Record]) -> None:
+    context, rows = together([records])
+    alone, expected = one_by_one(records)
+    assert rows == expected
+    assert stored(context) == stored(alone)
+
+
 def test_states_that_belong_to_several_events_are_as_one_by_one() -> None:
     """Two brokers shut down one after the other, as only the states of their partitions show."""
     history = ZnodeHistory()
@@ -80,10 +87,7 @@ def test_states_that_belong_to_several_events_are_as_one_by_one() -> None:
         history.state("t", number, 3, 1, [3, 1])
     for number in range(3):
         history.state("t", number, 1, 2, [1])
-    context, rows = together([history.records])
-    alone, expected = one_by_one(history.records)
-    assert rows == expected
-    assert stored(context) == stored(alone)
+    assert_as_one_by_one(history.records)
 
 
 @settings(deadline=None)
@@ -147,10 +151,7 @@ def test_states_of_a_read_are_as_one_by_one_whatever_is_among_them(changes: dict
     """A record that is no plain state ends the short way, without loss."""
     for at in (STATES[1], STATES[-1]):
         read = [*READ[:at], msgspec.structs.replace(READ[at], **changes), *READ[at + 1 :]]
-        context, rows = together([read])
-        alone, expected = one_by_one(read)
-        assert rows == expected
-        assert stored(context) == stored(alone)
+        assert_as_one_by_one(read)
 
 
 @pytest.mark.parametrize(
@@ -177,10 +178,7 @@ def test_states_whose_clocks_run_on_are_as_one_by_one(
         )
         for at, record in enumerate(READ[: len(READ) // 2])
     ]
-    context, rows = together([read])
-    alone, expected = one_by_one(read)
-    assert rows == expected
-    assert stored(context) == stored(alone)
+    assert_as_one_by_one(read)
 
 
 def test_a_clock_that_is_set_back_before_the_states_is_noted() -> None:
@@ -189,10 +187,7 @@ def test_a_clock_that_is_set_back_before_the_states_is_noted() -> None:
         msgspec.structs.replace(record, observed_ms=record.observed_ms - 60_000) if at >= first else record
         for at, record in enumerate(READ[: len(READ) // 2])
     ]
-    context, rows = together([read])
-    alone, expected = one_by_one(read)
-    assert rows == expected
-    assert stored(context) == stored(alone)
+    assert_as_one_by_one(read)
 
 
 def test_states_of_a_read_share_a_transaction(monkeypatch: pytest.MonkeyPatch) -> None:

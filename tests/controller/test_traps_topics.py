@@ -39,19 +39,12 @@ def assert_settled(history: ZnodeHistory, leader: int, epoch: int, isr: tuple[in
 # Trap 13. The znodes for reassignments and preferred elections trigger when they are created (from 1.1). An edit
 # triggers nothing.
 @pytest.mark.parametrize("path", [REASSIGN, "/admin/preferred_replica_election"])
-def test_trap_13_the_trigger_znodes_count_at_their_creation_only(path):
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
+@pytest.mark.parametrize(("release", "counts"), [((3, 9), False), ((1, 0), True)])
+def test_trap_13_an_edit_of_a_trigger_znode_counts_up_to_1_0_only(path, release, counts):
+    history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
     history.write(path, {"version": 1, "partitions": []})
     history.write(path, {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
-    assert t0(history) is None
-
-
-@pytest.mark.parametrize("path", [REASSIGN, "/admin/preferred_replica_election"])
-def test_trap_13_up_to_1_0_an_edit_counts_too(path):
-    history = ZnodeHistory(release=(1, 0)).start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
-    history.write(path, {"version": 1, "partitions": []})
-    history.write(path, {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]})
-    assert t0(history) is not None
+    assert (t0(history) is not None) == counts
 
 
 # Trap 14. Deleting the reassignment znode by hand hides the next one until a failover (from 2.4).
