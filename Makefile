@@ -30,7 +30,7 @@ BRANCHES = --cov=controller --cov-branch --cov-fail-under=100 --cov-report=term-
 
 check: lint type generated prose ## Style, types, imports, prose, and whether generated pages are current: within a minute
 
-test: $(if $(TEST_ARGS),install-dev,check) ## Checks, and the tests that take seconds: about 6 minutes (TEST_ARGS='-k offline': only these tests)
+test: $(if $(TEST_ARGS),install-dev,check) ## Checks, and the tests that take seconds: about 5 minutes (TEST_ARGS='-k offline': only these tests)
 	.venv/bin/python -m pytest $(or $(TEST_ARGS),--quick $(SIDE_BY_SIDE) $(WORKERS))
 
 LONG_TESTS = .venv/bin/python -m pytest $(SIDE_BY_SIDE) $(WORKERS) $(TEST_ARGS)
