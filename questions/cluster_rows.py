@@ -32,7 +32,7 @@ from controller.restore.stored_context import new_context
 from controller.rules.topic_ranks import TopicRanks
 from controller.view.types import Context
 from questions.doubts import STALE, check_of, hidden_by, silence
-from questions.past import Change, Past, Replaced
+from questions.past import Past, Replaced, Replacement
 from questions.picture import Origin, Picture, Present, worst_first
 from wording.sentences import counted
 from wording.times import rfc3339
@@ -294,7 +294,7 @@ class ClusterRows:
         if isinstance(row, AlertRow):
             self._note_ending(row)
         self.changes[row.output] += 1
-        self.past.note(Change(before, row, key))
+        self.past.note(Replacement(before, row, key))
         return True
 
     def _note_ending(self, row: AlertRow) -> None:

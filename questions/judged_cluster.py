@@ -94,7 +94,7 @@ class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="par
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class PartitionChoice:
     """Choice of partitions by topic and by concern, by default all."""
 
     topics: frozenset[str] = frozenset()
@@ -122,11 +122,11 @@ class JudgedCluster:
         lines = [line for line in metadata if isinstance(line, PartitionMetadata)]
         self.partitions = _judged(lines, replicated)
 
-    def chosen(self, selection: Selection) -> list[JudgedPartition]:
+    def chosen(self, selection: PartitionChoice) -> list[JudgedPartition]:
         """Return the chosen partitions."""
         return list(filter(selection.has, self.partitions)) if selection else self.partitions
 
-    def said(self, selection: Selection) -> Said:
+    def said(self, selection: PartitionChoice) -> Said:
         """Yield the brokers, the counts, and the chosen or troubled partitions, worst first."""
         yield from self._cluster()
         if selection:

@@ -19,7 +19,7 @@ from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
 from questions.cluster_rows import ClusterRows, ClusterSnapshot
-from questions.past import PAST_ROWS, Change, Past
+from questions.past import PAST_ROWS, Past, Replacement
 from wording.sentences import joined
 
 _CHANGES: Final = (PartitionRow.output, AlertRow.output, Transition.output)
@@ -146,7 +146,7 @@ class Memory:
                     changes += [row for row in kept if begin_ms <= row.time_ms <= end_ms]
             return changes
 
-    def newest_events(self, cluster: str) -> list[Change]:
+    def newest_events(self, cluster: str) -> list[Replacement]:
         """Return the newest changes of brokers, the controller and alerts, the oldest first."""
         with self._lock:
             known = self._rows_of(cluster)

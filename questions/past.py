@@ -29,7 +29,7 @@ Replaced = Mapping[type[Row], Mapping[Hashable, Row | None]]
 """Earlier rows of the subjects that changed since, by kind and key, None for a subject that had no row."""
 
 
-class Change(NamedTuple):
+class Replacement(NamedTuple):
     """A row with its key among the rows of its kind, and the row that it replaced, None for a new subject."""
 
     before: Row | None
@@ -43,10 +43,10 @@ class _Changes:
     def __init__(self, most: int, since_ms: int | None) -> None:
         self._most = most
         self.since_ms = since_ms  # every later moment is known, if set
-        self.kept: deque[Change] = deque()
+        self.kept: deque[Replacement] = deque()
         self._newest_ms = 0
 
-    def note(self, change: Change) -> None:
+    def note(self, change: Replacement) -> None:
         """Keep the row. Drop the oldest one if there is no room."""
         if self.since_ms is None:
             self.since_ms = change.row.time_ms
@@ -74,7 +74,7 @@ class Past:
         self._most_rows = most_rows
         self._changes = {output: _Changes(most_rows, since_ms) for output, since_ms in _BEGINNINGS.items()}
         self._gauges: deque[GaugesRow] = deque(maxlen=max(1, most_rows // _ROWS_PER_GAUGES))
-        self.notable: deque[Change] = deque(maxlen=_MOST_NOTABLE)  # of brokers, the controller and alerts
+        self.notable: deque[Replacement] = deque(maxlen=_MOST_NOTABLE)  # of brokers, the controller and alerts
 
     @property
     def since_ms(self) -> int | None:
@@ -82,7 +82,7 @@ class Past:
         begun = [changes.since_ms for changes in self._changes.values() if changes.since_ms is not None]
         return max(self._gauges[0].time_ms, *begun) if self._gauges and len(begun) == len(self._changes) else None
 
-    def note(self, change: Change) -> None:
+    def note(self, change: Replacement) -> None:
         """Keep a row that is newer than the one before and brings a change."""
         before, row, _ = change
         if _is_notable(before, row):

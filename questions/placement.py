@@ -105,7 +105,7 @@ class Movement(msgspec.Struct, frozen=True):
         return sum(self.replicas_added.values())
 
 
-class Place(Question, frozen=True):
+class PlaceReplicas(Question, frozen=True):
     """Assign replicas to brokers as Kafka's own tool does, or by the smallest movement to a goal."""
 
     answer = Movement

@@ -6,7 +6,7 @@ import os
 import subprocess
 from pathlib import Path
 
-from cli.embedded.java import Server
+from cli.embedded.java import EmbeddedServer
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from cli.embedded.zookeeper import ZooKeeper
@@ -16,7 +16,7 @@ REALM = "EXAMPLE.COM"
 _MODULE = "com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true storeKey=true"
 
 
-class Kdc(Server):
+class Kdc(EmbeddedServer):
     """MIT Kerberos's KDC for a realm of its own. `variables` let MIT's library and Java find it."""
 
     def __init__(self, directory: Path) -> None:

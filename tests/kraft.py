@@ -19,7 +19,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from cli.embedded.java import Server, java_command, write_configuration
+from cli.embedded.java import EmbeddedServer, java_command, write_configuration
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess, EmbeddedError, free_port
 from streaming.java.artifacts import KAFKA_BROKER, jars
@@ -39,7 +39,7 @@ _QUORUM = {
 }
 
 
-class KRaftController(Server):
+class KRaftController(EmbeddedServer):
     """The only voter of its quorum, started with the migration's flag. `properties` are added to its settings."""
 
     def __init__(

@@ -49,7 +49,7 @@ class PublishedCluster:
     pages: dict[str, str]  # by id, the cause of each open alert of severity page
 
 
-class Published:
+class PublishedData:
     """The outputs of the demo's Kontrast."""
 
     def __init__(self, metrics_address: str, derived: Path, cluster: str) -> None:
@@ -139,7 +139,7 @@ class Stage:
             broker_ids=BROKER_IDS,
             properties={"zookeeper.session.timeout.ms": str(SESSION_SECONDS * 1000)},
         )
-        self.published = Published(self.metrics_address, directory / "derived", CLUSTER)
+        self.published = PublishedData(self.metrics_address, directory / "derived", CLUSTER)
         changes, derived = f"journal:{directory / 'changes'}", f"journal:{directory / 'derived'}"
         zookeeper = self.cluster.zookeeper.connect_string
         settings = self.cluster.brokers[BROKER_IDS[0]].settings

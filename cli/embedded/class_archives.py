@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from cli.embedded.java import Server
+from cli.embedded.java import EmbeddedServer
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import EmbeddedError
 from cli.embedded.zookeeper import ZooKeeper, zookeeper_class_path
@@ -33,7 +33,7 @@ def make() -> None:
             _make(broker_jars, lambda: KafkaBroker(1, zookeeper.connect_string, directory / "broker"))
 
 
-def _make(class_path: Sequence[Path], server: Callable[[], Server]) -> None:
+def _make(class_path: Sequence[Path], server: Callable[[], EmbeddedServer]) -> None:
     if find_archive(class_path) is None:
         with written(class_path) as archive, _archiving_to(archive), server():
             pass

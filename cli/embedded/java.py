@@ -84,7 +84,7 @@ class OneProcess:
         return self._process.describe(sentence)
 
 
-class Server(OneProcess, StartedByWith):
+class EmbeddedServer(OneProcess, StartedByWith):
     """A server in a process of its own, which can be started again after its end."""
 
     @abstractmethod

@@ -12,7 +12,14 @@ from types import MappingProxyType
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
-from cli.embedded.java import LOGGING_JARS, Server, StartedByWith, java_command, pyspark_jars, write_configuration
+from cli.embedded.java import (
+    LOGGING_JARS,
+    EmbeddedServer,
+    StartedByWith,
+    java_command,
+    pyspark_jars,
+    write_configuration,
+)
 from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.artifacts import KAFKA_BROKER, jars
@@ -41,7 +48,7 @@ _SETTINGS = {
 }
 
 
-class KafkaBroker(Server):
+class KafkaBroker(EmbeddedServer):
     """A broker with its data in `directory`. Its server.properties get the `properties`, too.
 
     `class_path` has the jars of another release.

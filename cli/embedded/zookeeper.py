@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from cli.embedded.java import LOGGING_JARS, Server, java_command, pyspark_jars, write_configuration
+from cli.embedded.java import LOGGING_JARS, EmbeddedServer, java_command, pyspark_jars, write_configuration
 from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
 
 _START_SECONDS = 60
@@ -40,7 +40,7 @@ _PROPERTIES = {
 }
 
 
-class ZooKeeper(Server):
+class ZooKeeper(EmbeddedServer):
     """A ZooKeeper server with its data in `directory`.
 
     Its zoo.cfg gets the `properties`, its Java the `system_properties`. `jars` are all jars of another release, with

@@ -21,7 +21,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from cli.mcp_server.tools import TOOLS, WORKER_BYTES, Asked, Told, input_schema
+from cli.mcp_server.tools import TOOLS, WORKER_BYTES, Told, ToolCall, input_schema
 from controller.contract.decoding import JsonDecoder
 from questions.question import Question, schema_of
 from streaming.processes import die_with
@@ -44,7 +44,7 @@ class Answers:
         self._free = anyio.CapacityLimiter(1)
         self._worker: asyncio.subprocess.Process | None = None
 
-    async def ask(self, asked: Asked) -> Told:
+    async def ask(self, asked: ToolCall) -> Told:
         """Ask the worker. If the question is cancelled, end the worker. Raise NoAnswerError."""
         try:
             line = msgspec.json.encode(asked) + b"\n"
@@ -153,7 +153,7 @@ def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
         if asked.name not in tools:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {asked.name}")
         try:
-            told = await _with_progress(context, Asked(asked.name, asked.arguments or {}), answers)
+            told = await _with_progress(context, ToolCall(asked.name, asked.arguments or {}), answers)
         except NoAnswerError as error:
             return types.CallToolResult(content=[_text(str(error)), _text(_FOREIGN)], is_error=True)
         texts = [msgspec.json.encode(told.content).decode(), told.warnings, _FOREIGN]
@@ -170,7 +170,7 @@ def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
     )
 
 
-async def _with_progress(context: _Context, asked: Asked, answers: Answers) -> Told:
+async def _with_progress(context: _Context, asked: ToolCall, answers: Answers) -> Told:
     """Return the answer, and report meanwhile how long the question has waited. Raise NoAnswerError."""
 
     async def report() -> None:

@@ -29,7 +29,7 @@ TOOLS: Final[Mapping[str, type[Question]]] = {
 }
 
 
-class Asked(msgspec.Struct, frozen=True):
+class ToolCall(msgspec.Struct, frozen=True):
     """A call of a tool."""
 
     tool: str

@@ -20,7 +20,7 @@ from typing import Final
 import click
 import msgspec
 
-from cli.mcp_server.tools import WORKER_BYTES, Asked, Told
+from cli.mcp_server.tools import WORKER_BYTES, Told, ToolCall
 from cli.printing import standard_error
 from cli.settings.config import ConfigError
 from cli.sources.asking import answer_of, warn_of_doubts
@@ -33,7 +33,7 @@ from questions.question import NotFoundError, Question
 # A read of 200,000 partitions takes up to 1 GB. A worker that grew beyond this limit ends after its answer.
 _KEPT_BYTES: Final = 1024**3
 _NEVER: Final = threading.Event()
-_ASKED: Final = JsonDecoder(Asked)
+_ASKED: Final = JsonDecoder(ToolCall)
 
 
 def main(source: Sequence[str]) -> None:

@@ -155,7 +155,7 @@ def refuse_past(source: Source) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class Repetition:
     """How long and how often a question is repeated. Without patience it is asked once."""
 
     patience: timedelta | None

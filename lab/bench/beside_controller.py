@@ -21,7 +21,7 @@ from statistics import median
 from kazoo.client import KazooClient
 from rich.console import Console
 
-from cli.embedded.java import Server, java_command
+from cli.embedded.java import EmbeddedServer, java_command
 from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
@@ -57,7 +57,7 @@ class Controller(KafkaBroker):
             class_path=kafka_class_path(jars(KAFKA_BROKER)),
             heap_mb=CONTROLLER_HEAP_MB,
         )
-        Server.__init__(self, ChildProcess("controller", command, directory / "broker.log"))
+        EmbeddedServer.__init__(self, ChildProcess("controller", command, directory / "broker.log"))
 
     @property
     def serves(self) -> bool:

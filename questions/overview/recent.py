@@ -13,7 +13,7 @@ from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
 from questions.doubts import BLINDING
-from questions.past import Change
+from questions.past import Replacement
 from questions.state import State
 from wording.facts import Departure, without_zxid
 from wording.sentences import event_of
@@ -60,7 +60,7 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[News, ...]  # the oldest first
 
 
-def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Change], at_ms: int) -> Strip:
+def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Replacement], at_ms: int) -> Strip:
     """Return the last quarter of an hour, or the quarter around an earlier moment. `rows` are changes of alerts."""
     begin_ms = strip_begin_ms(at_ms, past.now_ms)
     end_ms = begin_ms + STRIP_MS
@@ -154,13 +154,13 @@ def _without(span: StateSpan, unknown: Iterable[tuple[int, int]]) -> Iterator[St
         yield StateSpan(begin_ms, end_ms, state)
 
 
-def news_of(changes: Sequence[Change]) -> tuple[News, ...]:
+def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
     """Return the newest changes, the newest first."""
     said = map(_news, sorted(changes, key=lambda change: change.row.time_ms)[::-1])
     return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
 
 
-def _news(change: Change) -> News | None:
+def _news(change: Replacement) -> News | None:
     row = change.row
     if isinstance(row, BrokerRow):
         left = Departure.SHUT_DOWN if row.left_in_order else Departure.CRASHED

@@ -17,7 +17,7 @@ from questions.known_clusters import KnownCluster, KnownClusters
 from questions.memory import Memory
 from questions.overview.incident_cards import Presentation
 from questions.pages import ExplainController, ExplainPartition, ShowBroker, ShowTopic
-from questions.past import PAST_ROWS, Change, Past
+from questions.past import PAST_ROWS, Past, Replacement
 from questions.picture import Picture, Present
 from questions.question import NotFoundError, Question
 from tests import recorded_moment
@@ -186,11 +186,11 @@ def test_rows_that_compaction_or_damage_took_end_the_past_there(rows, output):
 def test_gauges_that_say_nothing_new_take_no_room(rows):
     kept = Past(150)  # room for three gauges
     first = rows.gauges()
-    kept.note(Change(None, first, CLUSTER))
+    kept.note(Replacement(None, first, CLUSTER))
     for _ in range(10):
-        kept.note(Change(first, rows.gauges(), CLUSTER))
+        kept.note(Replacement(first, rows.gauges(), CLUSTER))
     fuller = rows.gauges(partitions=4)
-    kept.note(Change(None, fuller, CLUSTER))
+    kept.note(Replacement(None, fuller, CLUSTER))
     assert kept.gauges_at(fuller.time_ms - 1) is first
     assert kept.gauges_at(fuller.time_ms) is fuller
     assert kept.gauges_at(TIME_MS) is None

@@ -24,7 +24,7 @@ from cli.printing.standard_output import (
 )
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
-from cli.sources.asking import Waiting, ask_as_long_as, refuse_past, wait_options
+from cli.sources.asking import Repetition, ask_as_long_as, refuse_past, wait_options
 from cli.sources.options import Chosen, source_options
 from cli.sources.source import PROBE_PATIENCE_SECONDS, Source
 from dashboards.errors import ServeError
@@ -97,7 +97,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
             return look_now()
 
     def ask(stop: threading.Event) -> int:
-        found = Waiting(patience, every_seconds).until(_are_well, look, _in_a_line, stop)
+        found = Repetition(patience, every_seconds).until(_are_well, look, _in_a_line, stop)
         return _show(found, is_long=is_long, as_json=as_json)
 
     return ask_as_long_as(ask)

@@ -75,9 +75,9 @@ def place(  # noqa: PLR0913 (one parameter an option)
         from_cluster, drain, replication_factor, rack_aware, (start_index, shift), topics, brokers
     )
 
-    from questions.placement import Goal, Place
+    from questions.placement import Goal, PlaceReplicas
 
-    question = Place(
+    question = PlaceReplicas(
         topics=topics,
         brokers=brokers,
         goal=Goal(frozenset(drain), bool(rack_aware), replication_factor) if from_cluster else None,

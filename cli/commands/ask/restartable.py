@@ -14,7 +14,7 @@ from cli.printing.standard_output import print_answer, print_line
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.settings.parameters import HIGHEST_ID
-from cli.sources.asking import Waiting, answer_of, ask_as_long_as, refuse_past, wait_options
+from cli.sources.asking import Repetition, answer_of, ask_as_long_as, refuse_past, wait_options
 from cli.sources.options import Chosen, source_options
 from cli.sources.source import PROBE_PATIENCE_SECONDS
 from dashboards.errors import ServeError
@@ -75,7 +75,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     source = chosen.source(patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
     if waits:
         refuse_past(source)
-    waiting = Waiting(patience, every_seconds)
+    waiting = Repetition(patience, every_seconds)
 
     def look(stop: threading.Event) -> Restartable:
         found: Restartable = answer_of(source, question, chosen.settings, stop).answer

@@ -21,7 +21,7 @@ from controller.restore.stored_context import new_context
 from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
 from ingest.config import IngestConfig, ZooKeeperConfig
-from questions.judged_cluster import Concern, JudgedCluster, Selection, Sound
+from questions.judged_cluster import Concern, JudgedCluster, PartitionChoice, Sound
 from questions.question import NotFoundError
 from streaming.config import BrokersConfig, StreamConfig
 from wording.sentences import counted, did_you_mean, near
@@ -80,7 +80,7 @@ def snapshot(
     """
     settings = read_settings(config_file, os.environ)
     config, brokers = snapshot_config(settings, cluster, read_flags("watch", flags), read_flags("stream", flags))
-    selection = Selection(topics=frozenset(topics), only=Concern(only) if only else None)
+    selection = PartitionChoice(topics=frozenset(topics), only=Concern(only) if only else None)
 
     def look(stop: threading.Event) -> ExitCode:
         with without_garbage_collection():
@@ -117,7 +117,7 @@ def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Judge
     return JudgedCluster(list(cluster_metadata(znodes, read.forbidden)), replicated)
 
 
-def _print_objects(found: JudgedCluster, selection: Selection) -> None:
+def _print_objects(found: JudgedCluster, selection: PartitionChoice) -> None:
     """Print unreadable znodes, brokers, the controller, then the chosen partitions."""
     for each in (*found.unreadable, *found.brokers, found.controller):
         print_json(each, flush=False)
@@ -127,7 +127,7 @@ def _print_objects(found: JudgedCluster, selection: Selection) -> None:
     flush()
 
 
-def _tell(found: JudgedCluster, selection: Selection) -> ExitCode:
+def _tell(found: JudgedCluster, selection: PartitionChoice) -> ExitCode:
     """Warn of the snapshot's gaps. Return the exit code."""
     unreadable: list[UnreadableZnode] = found.unreadable
     for znode in unreadable[:_NAMED_ZNODES]:
