@@ -94,7 +94,7 @@ def test_questions_that_a_server_does_not_allow_are_named(check, tmp_path):
         ("srvr", "^12 of 60 that a server accepts"),
     ],
 )
-def test_the_clusters_of_an_ensemble_are_compared_with_the_connections_of_an_address(allowed, said, tmp_path):
+def test_an_ensembles_clusters_are_compared_with_the_connections_of_an_address(allowed, said, tmp_path):
     settings = {"4lw.commands.whitelist": allowed, "maxClientCnxns": "12"}
     with ZooKeeper(tmp_path / "zookeeper", properties=settings) as server:
         to = JournalAddress(tmp_path / "changes")
