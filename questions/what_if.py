@@ -14,6 +14,7 @@ from controller.contract.problem import Problem
 from controller.view.flawed_znodes import harming_failovers
 from controller.view.types import Context, Header
 from questions.clients.groups import Impact
+from questions.damage import TopicDamage, damage_of, groups_in
 from questions.explain.subject import read_partition
 from questions.picture import Picture
 from questions.question import NotFoundError, Question, UnknownClusterError, meaning
@@ -145,7 +146,7 @@ _NAMED_ON_A_PAGE: Final = 50
 
 
 class TopicChanges(msgspec.Struct, frozen=True, kw_only=True):
-    """The partitions of a topic that change, before and after."""
+    """A topic with partitions that change. Counts of trouble are of all its partitions, before and after."""
 
     topic: str
     offline_before: int
@@ -209,26 +210,29 @@ def play_losses(picture: Picture, brokers: Collection[BrokerId], change: Change,
         order = rolling_order(context) if change is Change.SHUT_DOWN else None
     except NotFoundError as error:
         return Losses(doubts, None, str(error))
-    topics = _by_topic(scenario.in_all.changes)
+    topics = _by_topic(scenario.in_all.changes, context)
     impact = picture.clients.hit_by(troubled_by(scenario.in_all, context))
     return Losses(doubts, scenario, None, topics[:_NAMED_ON_A_PAGE], len(topics[_NAMED_ON_A_PAGE:]), order, impact)
 
 
-def _by_topic(changes: Iterable[PartitionChange]) -> tuple[TopicChanges, ...]:
+def _by_topic(changes: Iterable[PartitionChange], context: Context) -> tuple[TopicChanges, ...]:
     found: dict[str, list[PartitionChange]] = {}
     for change in changes:
         found.setdefault(change.topic, []).append(change)
-    return tuple(sorted((_topic(name, each) for name, each in found.items()), key=lambda topic: topic.effect))
+    damaged = {each.topic: each for each in damage_of(groups_in(context)).topics}
+    topics = (_topic(name, each, damaged.get(name, TopicDamage(name, 0, 0, 0))) for name, each in found.items())
+    return tuple(sorted(topics, key=lambda topic: topic.effect))
 
 
-def _topic(name: str, changes: Sequence[PartitionChange]) -> TopicChanges:
+def _topic(name: str, changes: Sequence[PartitionChange], now: TopicDamage) -> TopicChanges:
+    least = Problem.UNDER_MIN_ISR.value
     lost = [each for each in changes if each.problem not in (None, Problem.UNDER_REPLICATED.value)]
     return TopicChanges(
         topic=name,
-        offline_before=sum(is_offline(each.problem_before) for each in changes),
-        offline=sum(is_offline(each.problem) for each in changes),
-        refusing_before=sum(each.problem_before == Problem.UNDER_MIN_ISR.value for each in changes),
-        refusing=sum(each.problem == Problem.UNDER_MIN_ISR.value for each in changes),
+        offline_before=now.offline,
+        offline=now.offline + sum(is_offline(each.problem) - is_offline(each.problem_before) for each in changes),
+        refusing_before=now.refusing,
+        refusing=now.refusing + sum((each.problem == least) - (each.problem_before == least) for each in changes),
         unclean=sum(each.unclean for each in changes),
         moved=sum(each.leader not in (each.leader_before, NO_LEADER) for each in changes),
         partitions=tuple(lost[:_NAMED_ON_A_PAGE]),

@@ -287,7 +287,8 @@ def _refuses_acks_all(partition: Partition, value: LeaderAndIsr, where: Callable
     in_sync = f"{_in_sync(partition, value)}, {len(value.isr) + lacking} needed"
     if lacking > len(missing):
         return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}, more than it has replicas. No broker can help"
-    return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}. {lacking} of these must join: {where(missing)}"
+    which = "Missing" if lacking == len(missing) else f"Missing {lacking} of these"
+    return f"{Fact.REJECTS_ACKS_ALL.singular}: {in_sync}. {which}: {where(missing)}"
 
 
 def _no_live_in_sync(

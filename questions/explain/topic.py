@@ -85,8 +85,11 @@ def _headline(topic: Topic, unwell: list[tuple[PartitionId, Partition]]) -> str:
     rejecting = sum(partition.in_sync_lacking > 0 for _, partition in unwell)
     lacking = len(unwell) - unusable - rejecting
     counts = ((Fact.WITHOUT_LEADER, unusable), (Fact.REJECTS_ACKS_ALL, rejecting), (Fact.UNDER_REPLICATED, lacking))
-    said = ", ".join(f"{count:,} {fact.predicate(count)}" for fact, count in counts if count)
-    return f"of {counted(len(topic.partitions), 'partition')} {said}"
+    (first, count), *rest = [(fact, count) for fact, count in counts if count]
+    if count == len(topic.partitions):
+        return all_of(count, "partition", first.singular)
+    of = f"{count:,} of {counted(len(topic.partitions), 'partition')} {first.predicate(count)}"
+    return ", ".join([of, *(f"{more:,} {fact.predicate(more)}" for fact, more in rest)])
 
 
 def _statements(

@@ -55,7 +55,7 @@ def test_a_partition_says_how_many_of_which_brokers_it_needs():
     history = led(min_insync_replicas=3)
     assert refusing(history) == {0: (2, (2, 3)), 1: (2, (1, 3)), 2: (1, (2,))}
     assert rows_of(history)[2].reason == (
-        "rejects acks=all: 2 of 3 replicas are in sync, 3 needed. 1 of these must join: broker 2 is live"
+        "rejects acks=all: 2 of 3 replicas are in sync, 3 needed. Missing: broker 2 is live"
     )
     history.state("t", 0, 1, 0, [1, 3])
     history.heartbeat()

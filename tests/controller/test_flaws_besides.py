@@ -332,5 +332,5 @@ def test_an_empty_isr_with_all_replicas_live_starts_no_broker():
     history.state("t", 0, -1, 5, [])
     history.heartbeat(6_000)
     (alert,) = (row for row in history.open_alerts().values() if row.alert == "PartitionsOffline")
-    assert alert.action.startswith("At the cost of the records that only in-sync replicas have")
+    assert alert.action.endswith("You lose the records that only in-sync replicas have.")
     assert not re.search("[Ss]tart|[Bb]ring", alert.action)

@@ -52,9 +52,8 @@ and 4 up. They have the only in-sync replica of 19 partitions. Their loss loses 
 Set unclean.leader.election.enable=false first
 Partitions: t3-5, t3-0
 Next step: Bring back the named brokers with their data, so that no record is lost. An unclean election makes \
-only 1 of 2 partitions usable. At the cost of the records that only in-sync replicas have: if no named broker \
-can return, and another replica is live, elect another live replica (kafka-leader-election.sh --election-type \
-unclean).
+only 1 of 2 partitions usable. If no named broker can return, and another replica is live, elect another live \
+replica (kafka-leader-election.sh --election-type unclean). You lose the records that only in-sync replicas have.
 The controller elects only replicas that are in sync.
 
 critical in cluster orders since 2026-11-22 18:43:11Z
@@ -199,9 +198,9 @@ def test_a_further_broker_and_news_are_alerts_without_words_of_their_own():
         == """\
 critical in cluster orders since 2026-11-24 22:13:59Z
 3 partitions offline (a-0, a-1, …): no client can use them. Broker 3 brings back 2
-Next step: Bring back one of the named brokers, so that no record is lost. At the cost of the records that only \
-in-sync replicas have: if no named broker can return, and another replica is live, elect another live replica \
-(kafka-leader-election.sh --election-type unclean).
+Next step: Bring back one of the named brokers, so that no record is lost. If no named broker can \
+return, and another replica is live, elect another live replica (kafka-leader-election.sh --election-type unclean). \
+You lose the records that only in-sync replicas have.
 The controller elects only replicas that are in sync.
 
 Page: https://kontrast.example/clusters/orders?at=1795558442000

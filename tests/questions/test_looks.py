@@ -50,7 +50,7 @@ def test_a_cluster_with_leaderless_partitions_is_not_well_even_without_an_alert(
     found = look({**WELL, **state("t", 0, -1, [9])})
     health = check(msgspec.structs.replace(found, alerts=()))
     assert (health.is_well, health.counts.leaderless) == (False, 1)
-    assert health.state.event == "1 partition of 2 has no leader"
+    assert health.state.event == "1 partition of t is offline"
 
 
 def test_a_partition_without_a_leader_is_offline_since_the_controller_wrote_it():
@@ -95,7 +95,7 @@ def test_the_settings_of_a_topic_are_seen_and_those_of_brokers_files_assumed():
     assert said(explain_partition(needy, tp), "acks=all") == [
         ("rejected: 1 in sync, min.insync.replicas needs 2, and broker 2 must get in sync", Certainty.SEEN)
     ]
-    assert explain_topic(needy, "t").headline == "of 2 partitions 1 rejects acks=all"
+    assert explain_topic(needy, "t").headline == "1 of 2 partitions rejects acks=all"
 
 
 def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed():

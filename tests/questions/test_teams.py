@@ -78,6 +78,15 @@ def test_imagined_losses_name_the_topics_by_their_rank():
     assert order_in_questions(picture) == [["gamma", "beta", "alpha"]] * 4
 
 
+def test_imagined_losses_count_each_topic_whole_before_and_after():
+    picture = look({**brokers(1, 2), **controller(1), **topic("ledger", [3], [2], [1]), **topic("whole", [1, 2])})
+    found = play_losses(picture, [BrokerId(2)], Change.CRASH, ())
+    assert found.scenario is not None
+    after = found.scenario.in_all
+    (ledger,) = (each for each in found.topics if each.topic == "ledger")
+    assert (ledger.offline_before, ledger.offline) == (1, 2) == (after.offline_before, after.offline)
+
+
 def order_in_questions(picture: Picture) -> list[list[str]]:
     """Return the topics in the order of each question about a loss."""
     found = play_losses(picture, [BrokerId(2)], Change.CRASH, ())

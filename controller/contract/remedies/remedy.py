@@ -89,11 +89,11 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
         return next(way for way in self.ways if way.fits(release))
 
     def says(self, release: Release = _NEWEST) -> str:
-        """Return the loss, the precondition and the advice in this release."""
+        """Return the precondition, the advice and the loss in this release."""
         says = self.way(release).says
         if self.requires:
             says = f"If {self.requires}, {_continued(says)}"
-        return f"At the cost of {self.loses}: {_continued(says)}" if self.loses else says
+        return f"{says} You lose {self.loses}." if self.loses else says
 
     @property
     def moves_controller(self) -> bool:
