@@ -27,8 +27,10 @@ from questions.known_clusters import KnownCluster
 from questions.overview.impact_map import ImpactMap, Moment, hosted_map
 from questions.overview.overview import Overview, worst_first
 from questions.picture import CONTROLLER_GROUP, oldest
-from questions.question import NotFoundError, Question, meaning
+from questions.question import NotFoundError, Question, UnknownClusterError, meaning
 from questions.topics import similar_partitions, similar_topics
+from questions.whatif.question import Losses, play_losses
+from questions.whatif.scenario import Change, brokers_in
 from wording.sentences import did_you_mean
 
 _MOMENTS = {"type": "string", "enum": [moment.value for moment in Moment]}  # in their order
@@ -92,6 +94,33 @@ class ShowGroups(Question, frozen=True):
         """Return the groups of a cluster whose state is known."""
         cluster.snapshot()
         return cluster.clients.known
+
+
+class LoseBrokers(Question, frozen=True):
+    """Consequences of losing the named brokers or racks."""
+
+    answer = Losses
+
+    brokers: Annotated[tuple[int, ...], meaning("A lost broker. Name at least one broker or rack.")] = ()
+    racks: Annotated[tuple[str, ...], meaning("A lost rack.")] = ()
+    controlled: Annotated[
+        str, meaning("1 shuts them down cleanly, one after the other. Otherwise they crash at once.")
+    ] = ""
+
+    def __post_init__(self) -> None:
+        """Raise ValueError without a loss."""
+        if not self.brokers and not self.racks:
+            raise ValueError("Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly")
+
+    def on_page(self, cluster: KnownCluster) -> Losses:
+        """Play the losses, or return why the cluster is not known. Raise UnknownBrokersError for an empty rack."""
+        doubts, change = cluster.doubts(), Change.SHUT_DOWN if self.controlled == "1" else Change.CRASH
+        try:
+            context = cluster.snapshot().picture(()).context  # racks are known without the partitions
+            of_racks = [broker for rack in self.racks for broker in brokers_in(context, rack)]
+            return play_losses(cluster.whole(), {*map(BrokerId, self.brokers), *of_racks}, change, doubts)
+        except UnknownClusterError as error:
+            return Losses(doubts, None, str(error))
 
 
 def _existing(cluster: KnownCluster) -> ClusterSnapshot:

@@ -15,8 +15,8 @@ import msgspec
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.rules.partitioner import partition_for_key
+from questions.explain.key import KeyFormat, key_bytes
 from questions.explain.subject import Subject, read_subject
-from questions.key import KeyFormat, key_bytes
 from questions.known_clusters import KnownCluster
 from questions.memory import Memory
 from questions.overview.impact_map import state_of_partition, states_in_words

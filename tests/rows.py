@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from controller.contract.alert_row import AlertRow, Severity
@@ -11,10 +10,8 @@ from controller.contract.gauges_row import GaugesRow, Maintenance, ReactionTimes
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow, PartitionRow, TopicRow
-from controller.contract.outputs import encode_row
 from controller.contract.row import Row
 from tests.controller.ensembles import ensemble
-from transport.journal import JournalWriter
 
 TIME_MS = 1_700_000_000_000
 NEVER_STALE_MS = 10**15  # rows of TIME_MS are old
@@ -36,14 +33,6 @@ NO_COUNTS: dict[str, Any] = dict.fromkeys(
     0,
 )
 """The required counts of gauges."""
-
-
-def write_outputs(directory: Path, *rows: Row | JobRow) -> None:
-    """Append each output's rows to its journal, as one batch."""
-    for output in {row.output: None for row in rows}:
-        with JournalWriter(directory / output, batches=True) as journal:
-            lines = [encode_row(row) for row in rows if row.output == output]
-            journal.append_batch(journal.last_batch_id + 1, lines)
 
 
 class Rows:

@@ -13,7 +13,7 @@ from questions.explain.subject import Explain
 from questions.may_restart import MayRestart
 from questions.question import Question, schema_of
 from questions.timeline.timeline import ShowTimeline
-from questions.what_if import WhatIf, WhatIfEach, WhatIfRolling
+from questions.whatif.question import WhatIf, WhatIfEach, WhatIfRolling
 
 _CLUSTER: Final = "cluster"
 

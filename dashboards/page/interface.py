@@ -16,6 +16,7 @@ from questions.moments import TIMES
 from questions.pages import (
     ExplainController,
     ExplainPartition,
+    LoseBrokers,
     ShowBroker,
     ShowBrokers,
     ShowCluster,
@@ -26,7 +27,6 @@ from questions.pages import (
 from questions.question import Question, schema_of
 from questions.search import Search, SearchAll
 from questions.topics import ListTopics
-from questions.what_if import LoseBrokers
 
 
 class PagePath(NamedTuple):

@@ -21,9 +21,9 @@ from msgspec.structs import replace
 
 from cli.main import main
 from controller.contract.alert_row import Severity
+from controller.contract.outputs import encode_row
 from controller.contract.records import encode_record
 from tests.recorded_moment import MOMENT_MS, history
-from tests.rows import write_outputs
 from tests.waiting import eventually
 from transport.journal import JournalWriter
 
@@ -38,10 +38,15 @@ def append(derived: Path, output: str, line: bytes) -> None:
         journal.append_batch(journal.last_batch_id + 1, [line])
 
 
+def write(derived: Path, *rows: object) -> None:
+    for row in rows:
+        append(derived, row.output, encode_row(row))
+
+
 def write_cluster(derived: Path, rows, cluster: str, **gauges: object) -> None:
     place = {"cluster": cluster}
     fresh = {"time_ms": now_ms(), **gauges}
-    write_outputs(derived, rows.gauges(**fresh, **place), rows.controller(1, **place), rows.broker(1, **place))
+    write(derived, rows.gauges(**fresh, **place), rows.controller(1, **place), rows.broker(1, **place))
 
 
 def now_ms() -> int:
@@ -63,10 +68,9 @@ def listed(done: Result) -> list[tuple[str, str]]:
 def test_clusters_are_listed_worst_first_with_their_alerts_and_next_steps(derived, rows):
     for cluster in ("north", "south", "west", "east"):
         write_cluster(derived, rows, cluster)
-    page = rows.alert("page", cause="it crashed", action="start it", since_ms=now_ms() - 62_000)
-    warn = rows.alert("warn", alert="BrokerAway", severity=Severity.WARN, cause="it left", cluster="east")
-    info = rows.alert("info", alert="ControllerMoved", severity=Severity.INFO, cause="moved", cluster="south")
-    write_outputs(derived, page, warn, info)
+    write(derived, rows.alert("page", cause="it crashed", action="start it", since_ms=now_ms() - 62_000))
+    write(derived, rows.alert("warn", alert="BrokerAway", severity=Severity.WARN, cause="it left", cluster="east"))
+    write(derived, rows.alert("info", alert="ControllerMoved", severity=Severity.INFO, cause="moved", cluster="south"))
     done = check(derived)
     assert done.exit_code == 1
     paragraphs = done.stdout.split("\n\n")
@@ -94,7 +98,7 @@ def test_clusters_are_listed_worst_first_with_their_alerts_and_next_steps(derive
 def test_a_cluster_that_is_not_known_is_no_well_one(derived, rows, tmp_path):
     write_cluster(derived, rows, "north")
     write_cluster(derived, rows, "old", time_ms=now_ms() - 90_000)
-    write_outputs(derived, rows.gauges(time_ms=now_ms(), ready=False, cluster="unread"))
+    write(derived, rows.gauges(time_ms=now_ms(), ready=False, cluster="unread"))
     append(derived, "alerts", b'{"kind":"alert","v":99,"cluster":"newer"}')
     file = tmp_path / "kontrast.toml"
     file.write_text('[clusters.unwatched]\nzookeeper = "127.0.0.1:1"\n')
@@ -152,14 +156,14 @@ def test_several_configured_clusters_are_those_of_the_configured_outputs(derived
 
 def test_what_changes_is_a_line_until_ctrl_c(derived, rows, tmp_path):
     write_cluster(derived, rows, "north")
-    write_outputs(derived, rows.alert("a", cause="the first"))
+    write(derived, rows.alert("a", cause="the first"))
     shown = tmp_path / "shown"
     command = [sys.executable, "-m", "cli", "check", "--from", f"journal:{derived}", "--watch", "--every", "0.5"]
     with shown.open("wb") as out, subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE) as process:
         eventually(lambda: "the first" in shown.read_text())
-        write_outputs(derived, rows.alert("b", alert="BrokerAway", cause="the second"))
+        write(derived, rows.alert("b", alert="BrokerAway", cause="the second"))
         eventually(lambda: "the second" in shown.read_text())
-        write_outputs(derived, rows.alert("a", "resolved", cause="the first"))
+        write(derived, rows.alert("a", "resolved", cause="the first"))
         eventually(lambda: "resolved" in shown.read_text())
         write_cluster(derived, rows, "south")
         eventually(lambda: "south" in shown.read_text())
@@ -188,7 +192,7 @@ def test_on_a_terminal_the_worst_is_one_screen_that_fits(derived, rows):
         os.close(terminal)
         try:
             eventually(lambda: _take(own, shown) or b"9 clusters: 9 well" in shown)
-            write_outputs(derived, rows.alert("a", cluster="c7", cause="long " * 40))
+            write(derived, rows.alert("a", cluster="c7", cause="long " * 40))
             eventually(lambda: _take(own, shown) or b"1 clients affected, 8 well" in shown)
             process.send_signal(signal.SIGINT)
             eventually(lambda: _take(own, shown) or b"\x1b[?1049l" in shown)  # the terminal is given back

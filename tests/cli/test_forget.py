@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
 from tests.integration.conftest import lines_of
-from tests.rows import write_outputs
 from transport.journal import JournalWriter
 
 
@@ -34,7 +34,9 @@ def changes(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def derived(tmp_path: Path, rows) -> Path:
-    write_outputs(tmp_path / "derived", rows.gauges(), rows.alert("a"), rows.gauges(cluster="west", generation=10**16))
+    for row in (rows.gauges(), rows.alert("a"), rows.gauges(cluster="west", generation=10**16)):
+        with JournalWriter(tmp_path / "derived" / row.output, batches=True) as journal:
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(row)])
     return tmp_path / "derived"
 
 

@@ -16,10 +16,12 @@ from click.testing import CliRunner, Result
 from kafka.admin import NewTopic
 
 from cli.main import main
+from controller.contract.outputs import encode_row
 from tests.clients import kafka_admin, zookeeper_client
 from tests.lanes import in_gate
 from tests.recorded_moment import MOMENT_MS
-from tests.rows import Rows, write_outputs
+from tests.rows import Rows
+from transport.journal import JournalWriter
 
 KONTRAST = [sys.executable, "-m", "cli"]
 WIRED = ["watch", "stream", "serve"]
@@ -107,7 +109,10 @@ def test_an_answer_in_a_pipe_is_written_without_rich(question, recorded_files):
 
 
 def test_an_answer_from_outputs_loads_nothing_that_applies_records(tmp_path):
-    write_outputs(tmp_path, Rows().controller(1), Rows().gauges())
+    rows = Rows()
+    for row in (rows.controller(1), rows.gauges()):
+        with JournalWriter(tmp_path / row.output, batches=True) as writer:
+            writer.append_batch(0, [encode_row(row)])
     loaded = loaded_by("check", "--from", f"journal:{tmp_path}")
     assert "controller.restore.context_of_rows" in loaded
     assert loaded.isdisjoint({"controller.step", "questions.gathering", "ingest.files.history"})

@@ -26,7 +26,6 @@ from questions.picture import Beginning, Origin, Picture
 from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from tests.clients import zookeeper_client
 from tests.recorded_moment import MOMENT_MS, history
-from tests.rows import write_outputs
 from transport.journal import JournalWriter
 
 
@@ -175,7 +174,9 @@ def test_changes_without_a_complete_read_are_no_cluster_yet(tmp_path, records):
 
 def test_outputs_without_transitions_are_asked_without_their_past(tmp_path, records, caplog):
     outcome = steps(new_context("shop"), records)
-    write_outputs(tmp_path / "derived", *(row for row in outcome.effects if row.output in ("metadata", "gauges")))
+    for output in ("metadata", "gauges"):
+        with JournalWriter(tmp_path / "derived" / output, batches=True) as journal:
+            journal.append_batch(1, [encode_row(row) for row in outcome.effects if row.output == output])
     found = picture("--from", f"journal:{tmp_path / 'derived'}", scope=Scope(past=True, keeps=lambda _: True))
     assert found.story is None
     assert "holds no transitions" in caplog.text

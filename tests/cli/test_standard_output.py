@@ -16,10 +16,11 @@ from click.testing import CliRunner
 from cli.main import main
 from cli.printing import standard_output
 from controller.contract.effect_rows import RefusedRow
+from controller.contract.outputs import encode_row
 from tests.clients import zookeeper_client
 from tests.questions.cluster import broker, brokers, controller, settings, state, topic
 from tests.recorded_moment import MOMENT_MS
-from tests.rows import write_outputs
+from transport.journal import JournalWriter
 
 CLI = Path(__file__).parents[2] / "cli"
 KONTRAST = [sys.executable, "-m", "cli"]
@@ -112,14 +113,15 @@ def test_rows_of_outputs_are_escaped_by_every_command(rows, tmp_path):
         cluster=HOSTILE, generation=1, seq=9, ordinal=0, zxid=9, time_ms=now_ms, path=HOSTILE, reason=HOSTILE
     )
     told = {"cluster": HOSTILE, "cause": HOSTILE, "subject": HOSTILE, "action": HOSTILE, "evidence": (HOSTILE,)}
-    write_outputs(
-        derived,
+    for row in (
         rows.alert("a", **told, examples=(HOSTILE,)),
         rows.offline(HOSTILE, cluster=HOSTILE, reason=HOSTILE),
         rows.gauges(time_ms=now_ms, cluster=HOSTILE),
         rows.controller(1, cluster=HOSTILE),
         refused,
-    )
+    ):
+        with JournalWriter(derived / row.output, batches=True) as journal:
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(row)])
     for command in OF_OUTPUTS:
         for as_json in (False, True):
             printed = asked(command, "--from", f"journal:{derived}", as_json=as_json)
@@ -207,8 +209,9 @@ def test_a_verdict_outlives_the_reader(command, files):
 
 @pytest.mark.parametrize("command", ["check", "status"])
 def test_a_verdict_about_outputs_outlives_the_reader(command, rows, tmp_path):
-    fresh = rows.gauges(time_ms=int(time.time() * 1000))
-    write_outputs(tmp_path, rows.alert("a"), fresh, rows.controller(1), rows.broker(1))
+    for row in (rows.alert("a"), rows.gauges(time_ms=int(time.time() * 1000)), rows.controller(1), rows.broker(1)):
+        with JournalWriter(tmp_path / row.output, batches=True) as journal:
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(row)])
     arguments = [*command.split(), "--from", f"journal:{tmp_path}"]
     expected = exit_code(arguments, subprocess.DEVNULL)
     assert expected == 1

@@ -18,17 +18,24 @@ from msgspec.structs import replace
 from cli.embedded.process import free_port
 from cli.main import main
 from controller.contract.job_row import ClusterProgress
+from controller.contract.outputs import encode_row
 from dashboards.exporter.watch_page import open_page, run as run_page
 from tests.controller.ensembles import ensemble, one_lost
-from tests.rows import write_outputs
 from tests.waiting import eventually
 from transport.forwarding import Forwarding
+from transport.journal import JournalWriter
 from transport.listening import Listening
 
 
 @pytest.fixture
 def derived(tmp_path: Path) -> Path:
     return tmp_path / "derived"
+
+
+def write(derived: Path, *rows: object) -> None:
+    for row in rows:
+        with JournalWriter(derived / row.output, batches=True) as journal:
+            journal.append_batch(journal.last_batch_id + 1, [encode_row(row)])
 
 
 def kontrast(*arguments: object) -> Result:
@@ -75,7 +82,7 @@ def parts(settings: Path) -> tuple[int, dict[str, dict]]:
 
 def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, rows, serving):
     fresh = {"north": ClusterProgress(records=2, observed_ms=now_ms(), lag_ms=150)}
-    write_outputs(
+    write(
         derived,
         rows.gauges(time_ms=now_ms(), agreement_of_last_hour=0.9979),
         rows.job(time_ms=now_ms(), clusters=fresh, version="9.9"),
@@ -89,34 +96,34 @@ def test_the_status_of_all_parts_and_what_is_wrong_with_them(derived, settings, 
     heading, watch, *_ = kontrast("status", "--config", settings).stdout.splitlines()
     assert heading.startswith("part    of")
     assert watch[heading.index("agreement") :].startswith("99.7 %")
-    write_outputs(derived, rows.gauges(time_ms=now_ms() - 60_000))
-    write_outputs(derived, rows.job(time_ms=now_ms() - 60_000, clusters=fresh))
+    write(derived, rows.gauges(time_ms=now_ms() - 60_000))
+    write(derived, rows.job(time_ms=now_ms() - 60_000, clusters=fresh))
     code, told = parts(settings)
     assert code == 1
     assert (told["watch"]["wrong"], told["watch"]["ok"]) == ("", False), "only the stream is known to be silent"
     assert told["watch"]["note"] == "`kontrast stream` passes nothing on, so no heartbeat can be seen"
     assert told["stream"]["wrong"].startswith("it has finished no batch for 1 min")
-    write_outputs(derived, rows.job(time_ms=now_ms()), rows.gauges(time_ms=now_ms(), session="suspended"))
+    write(derived, rows.job(time_ms=now_ms()), rows.gauges(time_ms=now_ms(), session="suspended"))
     assert parts(settings)[1]["watch"]["wrong"] == "its ZooKeeper session is suspended"
 
 
 def test_the_status_has_the_ensemble_with_its_trouble_or_as_a_note(derived, settings, rows):
     whole, broken = ensemble((2, {"refused": ("mntr",)}), asked_ms=now_ms()), replace(one_lost(), asked_ms=now_ms())
-    write_outputs(derived, rows.gauges(time_ms=now_ms(), ensemble=whole))
+    write(derived, rows.gauges(time_ms=now_ms(), ensemble=whole))
     told = parts(settings)[1]["zookeeper"]
     assert (told["wrong"], told["ok"], told["version"]) == ("", True, "3.9.5")
     assert told["note"] == "zk1:2181 is leader with 2 of 2 followers in sync. mntr is not allowed"
-    write_outputs(derived, rows.gauges(time_ms=now_ms(), ensemble=broken))
+    write(derived, rows.gauges(time_ms=now_ms(), ensemble=broken))
     told = parts(settings)[1]["zookeeper"]
     assert told["wrong"].startswith("zk3:2181 does not answer (Connection refused), and served last at ")
     assert told["wrong"].endswith("Z. zk1:2181 is leader with 1 of 2 followers in sync")
-    write_outputs(derived, rows.gauges(time_ms=now_ms()))  # a heartbeat with an old description
+    write(derived, rows.gauges(time_ms=now_ms()))  # a heartbeat with an old description
     assert "zookeeper" not in parts(settings)[1]
 
 
 def test_a_part_that_does_not_answer_is_named(derived, settings, rows):
     settings.write_text(settings.read_text().replace("[serve]", f'metrics_listen = "127.0.0.1:{free_port()}"\n[serve]'))
-    write_outputs(derived, rows.gauges(time_ms=now_ms()))
+    write(derived, rows.gauges(time_ms=now_ms()))
     code, told = parts(settings)
     assert code == 1
     assert told["watch"]["wrong"] == "its page does not answer: Connection refused"
@@ -125,7 +132,7 @@ def test_a_part_that_does_not_answer_is_named(derived, settings, rows):
 
 
 def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings, rows, shared_broker, own_name):
-    write_outputs(derived, rows.gauges(time_ms=now_ms()), rows.job(time_ms=now_ms()))
+    write(derived, rows.gauges(time_ms=now_ms()), rows.job(time_ms=now_ms()))
     file = settings.read_text()
     for address, wrong in (
         (f"journal:{derived}/none", f"its source journal:{derived}/none does not exist. Find out who deleted it"),
@@ -141,7 +148,7 @@ def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings,
 def test_the_page_of_a_watcher_says_its_version(derived, settings, rows):
     listening = Listening(listen=f"127.0.0.1:{free_port()}")
     settings.write_text(settings.read_text().replace("[serve]", f'metrics_listen = "{listening.listen}"\n[serve]'))
-    write_outputs(derived, rows.gauges(time_ms=now_ms()))
+    write(derived, rows.gauges(time_ms=now_ms()))
     stop = threading.Event()
     page = open_page(listening, [Forwarding("north", is_connected=True)])
     thread = threading.Thread(target=run_page, args=(page, stop))

@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 from cli.main import main
 from controller.contract.metadata_rows import PartitionRow
+from controller.contract.outputs import OUTPUTS, encode_row
 from controller.contract.records import LATEST_MS, Record, encode_record
 from controller.restore.stored_context import new_context
 from controller.step import steps
@@ -23,7 +24,6 @@ from questions.timeline.events import Change, Event
 from questions.timeline.lanes import Condition, Lane, Lanes, Span
 from questions.timeline.timeline import Timeline
 from tests.recorded_moment import MOMENT_MS, history
-from tests.rows import write_outputs
 from transport.journal import JournalWriter
 from wording.sentences import in_order
 
@@ -234,7 +234,10 @@ def test_a_completed_reassignment_names_the_replicas_before_and_after(recorded_f
 def test_a_journal_without_a_failover_names_the_controller(tmp_path, records):
     effects = steps(new_context("shop"), records).effects
     late_ms = records[-1].observed_ms - 4_000  # after the last failover
-    write_outputs(tmp_path, *(row for row in effects if row.output != "transitions" or row.time_ms > late_ms))
+    for output in OUTPUTS:
+        kept = [row for row in effects if row.output == output and (output != "transitions" or row.time_ms > late_ms)]
+        with JournalWriter(tmp_path / output, batches=True) as journal:
+            journal.append_batch(1, [encode_row(row) for row in kept])
     done = ask("--controller", "--from", f"journal:{tmp_path}", "--since", late_ms)
     assert done.exit_code == 0, done.stderr
     assert "broker 2 is controller in epoch 3" in done.stdout

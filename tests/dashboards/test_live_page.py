@@ -23,7 +23,7 @@ from questions.explain.explanation import Explanation
 from questions.overview.overview import Overview
 from questions.pages import BrokerAnswer
 from questions.topics import TopicLine, TopicList, TopicTotals
-from questions.what_if import Losses
+from questions.whatif.question import Losses
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import Rows
 from tests.waiting import eventually

@@ -37,9 +37,9 @@ from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
 from questions.check import check
 from questions.everywhere.lint import Lint
+from questions.explain.key import ExplainKey
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
-from questions.key import ExplainKey
 from questions.known_brokers import UnknownBrokersError
 from questions.may_restart import restartable
 from questions.memory import Memory

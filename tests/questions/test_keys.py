@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from questions.key import ExplainKey, KeyFormat, key_bytes
+from questions.explain.key import ExplainKey, KeyFormat, key_bytes
 from tests.questions.cluster import brokers, controller, look, settings, state, topic
 
 

@@ -10,7 +10,7 @@ from controller.rules.topic_ranks import place_in_sentence
 from questions.clients.teams import Team, named, read_teams
 from questions.may_restart import restartable
 from questions.picture import Picture
-from questions.what_if import play_losses
+from questions.whatif.question import play_losses
 from questions.whatif.rolling import rank_losses, rolling_order
 from questions.whatif.scenario import Change
 from tests.controller.znode_history import ZnodeHistory

@@ -14,11 +14,11 @@ from cli.sources.options import Chosen, source_options
 from questions.doubts import blindness
 
 if TYPE_CHECKING:
-    from questions.key import KeyAnswer
+    from questions.explain.key import KeyAnswer
     from questions.picture import Picture
 
 
-_KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # the values of questions.key.KeyFormat
+_KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # the values of questions.explain.key.KeyFormat
 _EPILOG: Final = """\b
 Examples:
   kontrast explain orders-7 --zookeeper zk1:2181/kafka
@@ -67,8 +67,8 @@ def explain(
     Shows its state and its start, the steps that led to it, the controller's due writes, and the remedy. Files and
     streams have these steps with time and zxid. One read of ZooKeeper has only the last write of each znode.
     """
+    from questions.explain.key import ExplainKey, KeyFormat
     from questions.explain.subject import Explain  # not for --help
-    from questions.key import ExplainKey, KeyFormat
 
     if key is None:
         return ask_question(

@@ -18,7 +18,7 @@ from controller.contract.ids import BrokerId
 
 if TYPE_CHECKING:
     from questions.picture import Picture
-    from questions.what_if import PlannedStep, PlayedScenario, Ranking
+    from questions.whatif.question import PlannedStep, PlayedScenario, Ranking
     from questions.whatif.rolling import RollingOrder
 
 _EPILOG: Final = """\b
@@ -117,7 +117,7 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
         raise click.UsageError("--at-once is for --rolling.")
     if controlled and not any(name.startswith("lose_") for name, _ in said):
         raise click.UsageError("--controlled needs --lose-broker or --lose-rack.")
-    from questions.what_if import WhatIf, WhatIfEach, WhatIfRolling
+    from questions.whatif.question import WhatIf, WhatIfEach, WhatIfRolling
 
     question = (
         WhatIfEach()
@@ -130,7 +130,7 @@ def whatif(  # noqa: PLR0913 (one parameter an option)
 
 
 def _show(found: PlayedScenario | Ranking | RollingOrder, picture: Picture, *, is_all: bool, as_json: bool) -> ExitCode:
-    from questions.what_if import PlayedScenario, Ranking
+    from questions.whatif.question import PlayedScenario, Ranking
 
     if isinstance(found, PlayedScenario):
         said, is_good = found.said(picture.now_ms, is_all=is_all), found.is_harmless
@@ -143,7 +143,7 @@ def _show(found: PlayedScenario | Ranking | RollingOrder, picture: Picture, *, i
 
 def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:
     """Yield the steps. Adjacent losses are one step, as are adjacent returns, unless `--then` separates them."""
-    from questions.what_if import PlannedStep
+    from questions.whatif.question import PlannedStep
 
     for kind, group in groupby(said, key=lambda each: each.name.partition("_")[0]):
         values: dict[str, list[Any]] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import msgspec
 from msgspec.structs import asdict, replace
@@ -17,14 +17,11 @@ from questions.clients.groups import Impact
 from questions.damage import TopicDamage, damage_of, groups_in
 from questions.explain.subject import read_partition
 from questions.picture import Picture
-from questions.question import NotFoundError, Question, UnknownClusterError, meaning
+from questions.question import NotFoundError, Question, meaning
 from questions.whatif.consequences import PartitionChange, is_offline, troubled_by
 from questions.whatif.rolling import Loss, RollingOrder, failing_starts, rank_losses, rolling_order
 from questions.whatif.scenario import Change, Scenario, Step, brokers_in, play
 from wording.said import Said, Table, line
-
-if TYPE_CHECKING:
-    from questions.known_clusters import KnownCluster
 
 _NAMED: Final = 10
 _RANKED: Final = ("lost", "offline", "reject acks=all", "unclean", "leaders move", "most leaders then", "topics")
@@ -173,33 +170,6 @@ class Losses(msgspec.Struct, frozen=True):
     more_topics: int = 0
     rolling: RollingOrder | None = None  # of all brokers, for clean shutdowns
     impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
-
-
-class LoseBrokers(Question, frozen=True):
-    """Consequences of losing the named brokers or racks."""
-
-    answer = Losses
-
-    brokers: Annotated[tuple[int, ...], meaning("A lost broker. Name at least one broker or rack.")] = ()
-    racks: Annotated[tuple[str, ...], meaning("A lost rack.")] = ()
-    controlled: Annotated[
-        str, meaning("1 shuts them down cleanly, one after the other. Otherwise they crash at once.")
-    ] = ""
-
-    def __post_init__(self) -> None:
-        """Raise ValueError without a loss."""
-        if not self.brokers and not self.racks:
-            raise ValueError("Name brokers or racks, like ?broker=3&rack=eu-1. &controlled=1 shuts them down cleanly")
-
-    def on_page(self, cluster: KnownCluster) -> Losses:
-        """Play the losses, or return why the cluster is not known. Raise UnknownBrokersError for an empty rack."""
-        doubts, change = cluster.doubts(), Change.SHUT_DOWN if self.controlled == "1" else Change.CRASH
-        try:
-            context = cluster.snapshot().picture(()).context  # racks are known without the partitions
-            of_racks = [broker for rack in self.racks for broker in brokers_in(context, rack)]
-            return play_losses(cluster.whole(), {*map(BrokerId, self.brokers), *of_racks}, change, doubts)
-        except UnknownClusterError as error:
-            return Losses(doubts, None, str(error))
 
 
 def play_losses(picture: Picture, brokers: Collection[BrokerId], change: Change, doubts: tuple[str, ...]) -> Losses:
