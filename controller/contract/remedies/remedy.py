@@ -92,17 +92,13 @@ class Remedy(msgspec.Struct, frozen=True, kw_only=True):
         """Return the precondition, the advice and the loss in this release."""
         says = self.way(release).says
         if self.requires:
-            says = f"If {self.requires}, {_continued(says)}"
+            says = f"If {self.requires}, {says[0].lower()}{says[1:]}"
         return f"{says} You lose {self.loses}." if self.loses else says
 
     @property
     def moves_controller(self) -> bool:
         """Return whether the remedy includes a failover, which needs znodes that the next controller can load."""
         return any(_FAILOVER in step for way in self.ways for step in (way.says, *way.commands))
-
-
-def _continued(sentence: str) -> str:
-    return f"{sentence[0].lower()}{sentence[1:]}"
 
 
 class Advice(msgspec.Struct, frozen=True):
