@@ -37,7 +37,7 @@ def test_restarts_in_the_middle_lose_and_double_nothing(streams, work_off):
         if part[0] == life.lines[2 * third]:
             (commits / max((path.name for path in commits.iterdir() if path.name.isdigit()), key=int)).unlink()
         streams.append(part)
-        work_off(streams.config(max_batch_bytes=4096))  # several batches a run
+        work_off(streams.config(max_batch_bytes=8192))  # several batches a run
     assert streams.read_all() == life.rows()
 
 

@@ -50,7 +50,7 @@ def _while_it_runs(process: subprocess.Popen[bytes], happened: Callable[[], bool
 
 
 def test_a_job_that_is_killed_in_the_middle_loses_and_doubles_nothing(streams):
-    life = life_of("east", topics=40, losses=3)
+    life = life_of("east", losses=4)
     streams.append(life.lines[: len(life.lines) // 4])
     process = _start(streams, available_now=False)
     try:
