@@ -1,4 +1,4 @@
-"""Embedded servers and their ports, which the demo and the tests share."""
+"""Embedded servers, with their ports, the archives of their classes, and the patience with which they start."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import sys
 import pytest
 from kazoo.client import KazooClient
 
+from cli.embedded import process
+from cli.embedded.class_archives import make
 from cli.embedded.kafka import KafkaBroker
-from cli.embedded.process import EmbeddedError, free_port
+from cli.embedded.process import EmbeddedError, Patience, free_port, processor_seconds
 from cli.embedded.zookeeper import ZooKeeper
+from streaming.java import class_archive
 from tests.processes import is_running
 from tests.waiting import eventually
 
@@ -71,3 +74,58 @@ def test_a_port_is_reserved_for_servers_that_come_and_go():
             socket.create_connection(server.getsockname()).close()
     with socket.socket() as other, pytest.raises(OSError, match="in use"):  # another process that looks for a free one
         other.bind(("127.0.0.1", port))
+
+
+@pytest.fixture
+def archives(java, tmp_path, monkeypatch):
+    """Return an empty directory of archives."""
+    monkeypatch.setattr(class_archive, "_directory", lambda: tmp_path / "archives")
+    return tmp_path / "archives"
+
+
+@pytest.mark.nightly
+def test_they_are_made_once_and_servers_load_their_classes_from_them(archives, tmp_path, monkeypatch):
+    make()
+    made = {archive: archive.stat().st_mtime_ns for archive in archives.glob("*.jsa")}
+    assert len(made) == 2
+    make()
+    assert {archive: archive.stat().st_mtime_ns for archive in archives.glob("*.jsa")} == made
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-Xlog:class+load")
+    with ZooKeeper(tmp_path / "zookeeper") as server:
+        loaded = [line for line in server.log.read_text().splitlines() if "org.apache.zookeeper.server." in line]
+    assert sum("source: shared objects file (top)" in line for line in loaded) > 100
+
+
+@pytest.fixture
+def moments(monkeypatch):
+    """Return a function that sets the wall clock and the processor time of the process."""
+    now = {"wall": 0.0, "worked": 0.0}
+    monkeypatch.setattr(process.time, "monotonic", lambda: now["wall"])
+    monkeypatch.setattr(process, "processor_seconds", lambda pid: now["worked"])
+    return lambda wall, worked: now.update(wall=wall, worked=worked)
+
+
+def test_a_process_without_the_processor_is_waited_for(moments):
+    patience = Patience(1, 60)
+    for minute in range(1, 20):
+        moments(wall=50.0 * minute, worked=2.0 * minute)
+        assert not patience.is_over()
+
+
+def test_a_process_that_works_in_vain_or_hangs_is_given_up(moments):
+    patience = Patience(1, 60)
+    moments(wall=61, worked=0.9)
+    assert patience.is_over()
+    moments(wall=61, worked=61)
+    assert patience.is_over()
+
+
+def test_the_work_of_a_process_and_of_those_below_it_counts():
+    busy = "while True: pass"
+    below = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {busy!r}])"
+    with subprocess.Popen([sys.executable, "-c", below], start_new_session=True) as working:
+        eventually(lambda: processor_seconds(working.pid), lambda seconds: seconds > 0.5)
+        for pid in (*process.descendants(working.pid), working.pid):
+            process.os.kill(pid, 9)
+    assert processor_seconds(working.pid) == 0
+    assert processor_seconds(None) == 0
