@@ -295,7 +295,7 @@ def _not_preferred(header: Header) -> Condition | None:
 def _backlog(header: Header) -> Condition | None:
     # A new controller reads all states, and up to 1.0 it leaves older notifications until the next one comes.
     notified = header.triggers.isr_notifications.values()
-    waiting = [each.since_ms for each in notified if each.since_ms >= header.term.began_ms]
+    waiting = [each.since_ms for each in notified if each.zxid > header.term.controller_zxid]
     if not waiting or not header.acting:
         return None
     return Condition(

@@ -190,11 +190,9 @@ def _failovers_with_writes_due(events: PendingEvents) -> list[Event]:
 
 def _is_among_removals(tx: Transaction, event: Event) -> bool:
     """Return whether a removal from an ISR comes next. The departure of a broker that is back may have been missed."""
-    may_be_missed = event.kind is EventKind.BROKER_CHANGE
+    back = {broker for broker, known in tx.header.brokers.items() if known.epoch >= event.zxid}
     return any(
-        isinstance(action, RemoveFromIsr)
-        and action.at_batch == event.next_batch
-        and not (may_be_missed and action.replica in tx.header.brokers)
+        isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch and action.replica not in back
         for action in tx.certainty.actions_of(event)
     )
 

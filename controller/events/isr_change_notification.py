@@ -39,17 +39,14 @@ def written(tx: Transaction, where: ZnodePath, record: Record) -> None:
         entries = decode(record.content, PartitionsZnode).partitions
     finally:
         tps = tuple(TopicPartition(entry.topic, entry.partition) for entry in entries)
-        notified(tx.header, where.name, tps)
+        _notified(tx.header, where.name, IsrNotification(tx.header.time_ms, tps, zxid=record.czxid))
 
 
-def notified(header: Header, name: str, tps: tuple[TopicPartition, ...]) -> None:
+def _notified(header: Header, name: str, notification: IsrNotification) -> None:
     """Handle a leader's notification, a znode of this name. The controller will read these states again."""
     header.witness(notifies_isr_changes=1)
     if len(header.triggers.isr_notifications) < _NOTIFICATIONS_KEPT:
-        header.triggers.isr_notifications = {
-            **header.triggers.isr_notifications,
-            name: IsrNotification(header.time_ms, tps),
-        }
+        header.triggers.isr_notifications = {**header.triggers.isr_notifications, name: notification}
 
 
 def removed(tx: Transaction, name: str) -> None:

@@ -339,7 +339,7 @@ def _pass_over(tx: Transaction, tp: TopicPartition, election: Elect) -> None:
     leader, the controller did not take the partition offline either.
     """
     partition = tx.state.topics[tp.topic].partitions[tp.partition]
-    is_led = partition.zk_state is not None and tx.state.is_online(partition.zk_state.leader, partition)
+    is_led = partition.zk_state is not None and tx.state.can_lead(partition.zk_state.leader, partition)
     tx.events.take_back(
         tp,
         lambda action: _belongs_to_election(action, election) or (is_led and _takes_offline(action, election)),

@@ -59,4 +59,4 @@ def count_as_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
 def _is_led(state: MutableState, tp: TopicPartition) -> bool:
     partition = state.topics[tp.topic].partitions[tp.partition]
     value = partition.zk_state
-    return partition.state is PartitionState.OFFLINE and value is not None and state.is_online(value.leader, partition)
+    return partition.state is PartitionState.OFFLINE and value is not None and state.can_lead(value.leader, partition)

@@ -290,9 +290,7 @@ def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
 
 
 def _state_shown(state: MutableState, partition: Partition, written: LeaderAndIsr) -> PartitionState:
-    """Return the partition's state. A broker leads until its session ends, even if it seems to shut down."""
-    leads = written.leader in state.header.brokers and written.leader not in partition.offline_dirs
-    return PartitionState.ONLINE if leads else PartitionState.OFFLINE
+    return PartitionState.ONLINE if state.can_lead(written.leader, partition) else PartitionState.OFFLINE
 
 
 def _in_shown_state(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> Partition:

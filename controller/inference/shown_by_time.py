@@ -60,6 +60,8 @@ def judge_owed(tx: Transaction) -> None:
     header = tx.header
     if header.term.removed_replicas or header.is_poisoned or not (header.acting and header.profile.fences_writes):
         return
+    if header.feed.catches_up:  # because its removals may be among the differences that are still to come
+        return
     owing = next((event for event in header.events.values() if _is_passed_over(tx, event)), None)
     registered = header.brokers.get(header.controller)
     if owing is not None and registered is not None and registered.epoch == header.term.registration:

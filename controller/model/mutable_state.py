@@ -270,6 +270,10 @@ class MutableState:
         """Return whether the replica's broker is live and its log directory works, by the controller's knowledge."""
         return replica in self.live and replica not in partition.offline_dirs
 
+    def can_lead(self, broker: BrokerId, partition: Partition) -> bool:
+        """Return whether the broker still leads. It does until its session ends, even if it seems to shut down."""
+        return broker in self.header.brokers and broker not in partition.offline_dirs
+
     def offline_replicas(self, partition: Partition) -> tuple[BrokerId, ...]:
         """Return the replicas that are not online, as far as the controller knows."""
         if not partition.offline_dirs and self.live.issuperset(partition.replicas):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from controller.contract.ids import BrokerId, TopicPartition
+from controller.contract.ids import UNKNOWN_ZXID, BrokerId, TopicPartition, Zxid
 from controller.contract.znodes import ReassignmentEntry
 
 
@@ -23,6 +23,7 @@ class IsrNotification(msgspec.Struct, frozen=True, array_like=True):
     since_ms: int
     partitions: tuple[TopicPartition, ...]
     is_published: bool = False  # the controller sent its states to brokers when it read another notification
+    zxid: Zxid = UNKNOWN_ZXID  # of its creation
 
 
 class Triggers(msgspec.Struct, array_like=True):

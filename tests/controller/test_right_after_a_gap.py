@@ -316,8 +316,11 @@ def test_assignments_are_the_newest_znodes_after_a_gap(name, release):
 COME_TO_REST = {
     "created-while-one-shuts-down": (2, 3),
     "late-before-its-term-ended": (2, 1),
+    "led-by-a-broker-that-seems-to-leave": (1, 0),
     "notified-before-a-failover": (1, 0),
+    "notified-before-a-read": (1, 0),
     "overwritten-expansion": (3, 4),
+    "removed-in-a-gap": (2, 5),
     "request-of-a-topic-created-again": (2, 1),
     "two-departures-before-its-term-ended": None,
     "two-returns-across-a-gap": (0, 10),
