@@ -14,7 +14,7 @@ from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import BeginningRow, BrokerRow, PartitionRow
 from controller.contract.problem import UNUSABLE_WORDS
-from controller.contract.records import Record
+from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.model.broker_replica_index import BrokerReplicaIndex
 from controller.model.context import Context, Phase
@@ -25,6 +25,7 @@ from controller.rules.settings import GivenSettings
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
 from controller.step import Outcome, step, steps
 from controller.view.counting import count_gauges
+from controller.view.health import judged
 from controller.view.partition_issues import index_issues
 from lab.modelled_cluster.zookeeper import Znode
 
@@ -140,6 +141,8 @@ class Checked:
         anew = {key: group.count for key, group in issues.items()}
         require("issues equal a recount", found == anew, _difference(found, anew))
         require("offline partitions equal a recount", header.tally.offline_by_topic == offline_by_topic)
+        if self.records[-1].kind is RecordKind.HEARTBEAT:  # after which changed settings count
+            self._check_problems(context)
         index = context.replica_index
         if index is not None:
             rebuilt = BrokerReplicaIndex(context.topics)
@@ -148,6 +151,22 @@ class Checked:
                 "replicas by broker equal a recount", kept == {b: dict(rebuilt.hosted_by(b)) for b in rebuilt.hosts}
             )
             require("unsettled partitions equal a recount", index.unsettled == rebuilt.unsettled)
+
+    def _check_problems(self, context: Context) -> None:
+        header = context.header
+        for name, topic in context.topics:
+            for number, each in topic.partitions.items():
+                due = each.value(header.controller_epoch)
+                anew = judged(each, topic, header, header.counting_rules, due, header.time_ms)
+                text = (name, number, each.problem, anew.problem)
+                require("problems at a heartbeat are those that are judged anew", anew is each, text)
+                row = self.partitions[name, number]
+                shown = (row.problem or "", row.in_sync_lacking)
+                require(
+                    "rows have the problems",
+                    shown == (each.problem.value if each.problem else "", each.in_sync_lacking),
+                    text,
+                )
 
     # --- with the model's znodes, where all their changes were published
 

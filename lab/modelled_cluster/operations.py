@@ -171,6 +171,14 @@ class Players:
         """Let a leader announce the ISRs that it changed."""
         self.cluster.notify(self._broker(broker))
 
+    def leaders_notify_together(self, broker: int, *_: int) -> None:
+        """Let all leaders drop a follower and take it back, and announce each partition once, all before it is read."""
+        for tp in self.cluster.partitions():
+            self.cluster.change_isr(tp, without=self._broker(broker))
+            self.cluster.change_isr(tp)
+        for each in BROKER_IDS:
+            self.cluster.notify(each)
+
     # --- operators
 
     def create_topic(self, name: int, partitions: int, first: int, count: int) -> None:
@@ -288,6 +296,7 @@ OPERATIONS: Final[Mapping[str, tuple[int, Play]]] = {
     "replicas_catch_up": (8, Players.replicas_catch_up),
     "replica_lags": (2, Players.replica_lags),
     "leaders_notify": (4, Players.leaders_notify),
+    "leaders_notify_together": (2, Players.leaders_notify_together),
     "create_topic": (3, Players.create_topic),
     "add_partition": (2, Players.add_partition),
     "delete_topic": (3, Players.delete_topic),
