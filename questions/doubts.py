@@ -12,7 +12,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from controller.view.types import FOLLOWING
 from questions.picture import Picture, Present
-from wording.sentences import counted, first_sentence, joined
+from wording.sentences import counted, event_of, first_sentence, joined
 from wording.times import duration
 
 _NAMED_PATHS: Final = 3
@@ -66,10 +66,13 @@ def silence(heard_ms: int, present: Present | None) -> Blindness | None:
 
 def hidden_by(alerts: Iterable[AlertRow]) -> Blindness | None:
     """Return the blindness by an open alert that hides the cluster, if there is one."""
-    for row in alerts:
-        if row.state == "open" and row.alert in BLINDING:
-            return Blindness(BLINDING[row.alert], row.since_ms, _capital(first_sentence(row.action)))
-    return None
+    found = {row.alert: row for row in alerts if row.state == "open"}
+    row = next((row for alert, row in found.items() if alert in BLINDING), None)
+    if row is None:
+        return None
+    cause = found.get(kinds.ZOOKEEPER_NO_QUORUM.name)  # of which the lost session is a consequence
+    reason = BLINDING[row.alert] if cause is None else event_of(cause.cause)
+    return Blindness(reason, row.since_ms, _capital(first_sentence((cause or row).action)))
 
 
 def blindness(picture: Picture) -> Blindness | None:

@@ -10,6 +10,7 @@ from controller.contract.ids import TopicPartition
 from ingest.complete_read import CompleteRead
 from ingest.observed.observations import Value
 from questions.check import check
+from questions.doubts import hidden_by
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.explanation import Certainty, Explanation
@@ -18,8 +19,10 @@ from questions.explain.topic import explain_topic
 from questions.picture import Picture, Present
 from questions.state import State, in_counts
 from tests.questions.cluster import MINUTE_MS, broker, brokers, controller, look, settings, state, topic
+from tests.rows import Rows
 
 STATE = "/brokers/topics/t/partitions/0/state"
+NOBODY_SERVES = ("no server serves", "Start the servers")
 WELL = {**brokers(1, 2, 3), **controller(1), **topic("t", [1, 2], [2, 3])}
 
 
@@ -44,6 +47,15 @@ def test_a_cluster_that_is_well_has_no_finding():
 
 def test_a_cluster_without_topics_is_not_called_online():
     assert in_counts(check(look({**brokers(1, 2, 3), **controller(1)})).counts) == "The cluster has no topic."
+
+
+@pytest.mark.parametrize(("serves", "said"), [(True, ("Kontrast has lost ZooKeeper", "")), (False, NOBODY_SERVES)])
+def test_a_lost_session_has_its_cause_first(serves, said):
+    rows = Rows()
+    servers = rows.alert("q", alert="ZooKeeperNoQuorum", cause="no server serves: s", action="Start the servers. Then")
+    blind = hidden_by([rows.alert("s", alert="ReplicaDisconnected"), *([] if serves else [servers])])
+    assert blind is not None
+    assert (blind.reason, blind.step) == said
 
 
 def test_a_cluster_with_leaderless_partitions_is_not_well_even_without_an_alert():
