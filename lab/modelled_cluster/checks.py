@@ -158,15 +158,13 @@ class Checked:
             for number, each in topic.partitions.items():
                 due = each.value(header.controller_epoch)
                 anew = judged(each, topic, header, header.counting_rules, due, header.time_ms)
-                text = (name, number, each.problem, anew.problem)
-                require("problems at a heartbeat are those that are judged anew", anew is each, text)
+                found, expected = (each.problem, each.in_sync_lacking), (anew.problem, anew.in_sync_lacking)
                 row = self.partitions[name, number]
-                shown = (row.problem or "", row.in_sync_lacking)
-                require(
-                    "rows have the problems",
-                    shown == (each.problem.value if each.problem else "", each.in_sync_lacking),
-                    text,
-                )
+                shown = (row.problem, row.in_sync_lacking)
+                text = (name, number, found, expected, shown)
+                require("problems at a heartbeat are those that are judged anew", found == expected, text)
+                word = each.problem.value if each.problem else None
+                require("rows have the problems", shown == (word, each.in_sync_lacking), text)
 
     # --- with the model's znodes, where all their changes were published
 
