@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final
 
@@ -75,7 +76,7 @@ def _words(row: AlertRow, incident: Incident | None) -> tuple[str, str]:
     event = kind.headline.format(**values) if is_counted else event_of(row.cause)
     step = kind.step.format(**values)
     if incident is not None and (row.alert in _DAMAGE or row.alert in HOW_IT_LEFT):
-        first = incident.first_step.partition(",")[0]
+        first = re.split(r", (?!\d)", incident.first_step)[0]  # a list of brokers has commas, too
         step = f"{first[:1].lower()}{first[1:]}" if len(first) <= _LONGEST_STEP else step
     return _damage(row, incident).title or event, step
 

@@ -9,6 +9,7 @@ import ssl
 import urllib.request
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from cli.embedded.process import ChildProcess, accepts_connections, free_port
 from dashboards.alerting.message import NEWS, OTHER_BROKER
@@ -73,6 +74,6 @@ class AlertmanagerServer:
         context = ssl._create_unverified_context() if self.url.startswith("https") else None
         with urllib.request.urlopen(request, timeout=30, context=context) as answer:
             found = [alert for alert in json.load(answer) if not {OTHER_BROKER, NEWS} & alert["labels"].keys()]
-        by_id = {alert["annotations"]["alert_id"]: alert for alert in found}
+        by_id = {unquote(alert["annotations"]["alert_id"]): alert for alert in found}
         assert len(by_id) == len(found), found
         return by_id
