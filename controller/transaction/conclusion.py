@@ -145,10 +145,11 @@ class Conclusion:
             self._gauge_index.recount_topic(topic, self._state.topics.get(name))
         if follows:
             self._take_counts()
+        shows_all = ends_read and self._rows.shown.partitions
         for tp, before in self._state.touched.items():  # with complete counts, on which sentences depend
-            if not (ends_read and self._state.partition(tp)):
+            if not (shows_all and self._state.partition(tp)):
                 self._publish(tp, before)
-        if ends_read and self._rows.shown.partitions:
+        if shows_all:
             self._publish_all()
         if self._rows.shown.partitions and (self._state.touched_topics or self._resized):
             self._publish_topics()
