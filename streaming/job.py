@@ -59,7 +59,7 @@ from streaming.sources.newest_complete_reads import (
 from streaming.sources.records import KafkaReach, check_journal, read_records, wait_for_kafka
 from streaming.spark.failure import is_full_disk, stream_error
 from streaming.spark.needs import jars_before, jars_behind
-from streaming.spark.session import java_process, spark_session
+from streaming.spark.session import java_process, log_nothing_more, spark_session
 from streaming.spark.submitted import executors_cores, submitted
 from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
@@ -349,6 +349,7 @@ class Job:
             began = time.monotonic()
             try:
                 if stop.is_set():
+                    log_nothing_more(session)
                     raise _StoppedError
                 self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)

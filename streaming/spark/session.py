@@ -103,6 +103,13 @@ def spark_session(
             raise stream_error(error) from error
 
 
+def log_nothing_more(session: SparkSession) -> None:
+    """Silence Spark's log of streams, which would report a batch that is left out at a stop as an error of 70 lines."""
+    java: Any = session
+    log4j = java._jvm.org.apache.logging.log4j
+    log4j.core.config.Configurator.setLevel("org.apache.spark.sql.execution.streaming", log4j.Level.OFF)
+
+
 def java_process(session: SparkSession) -> int:
     """Return the number of the session's Java process."""
     java: Any = session

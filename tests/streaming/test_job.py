@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import re
+import sys
+import threading
 
 import pytest
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind
+from streaming.job import prepare
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
@@ -68,6 +72,26 @@ def test_a_job_waits_for_its_journal_and_finishes_its_batch_when_it_is_stopped(s
     assert str(batches) in committed
     work_off(streams.config())
     assert streams.read_all() == life.rows()
+
+
+class _AskedInABatch(threading.Event):
+    """A request to stop that comes just before a batch is written."""
+
+    def is_set(self) -> bool:
+        if sys._getframe(1).f_code.co_name == "write":
+            self.set()
+        return super().is_set()
+
+
+def test_a_batch_that_is_left_out_at_a_stop_is_no_error_in_sparks_log(spark, streams, caplog):
+    caplog.set_level(logging.DEBUG, "kontrast.streaming.spark")
+    streams.append(life_of("east").lines)
+    stop = _AskedInABatch()
+    with prepare(streams.config(), stop) as job:
+        job.stream(spark, stop, available_now=True)
+    assert super(_AskedInABatch, stop).is_set()
+    assert streams.read("metadata") == []
+    assert [record.message for record in caplog.records if re.match(r"ERROR\b", record.message)] == []
 
 
 def test_the_job_tells_of_its_batches_with_the_next_one(streams, work_off):
