@@ -66,6 +66,7 @@ from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalError, JournalFullError
+from transport.printable import Complaints
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -76,6 +77,7 @@ _LOOK_SECONDS = 0.1
 _LOOK_AT_HADOOP_SECONDS = 1.0  # each look reads a file of the checkpoint
 _FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
 _LONGEST_PAUSE_SECONDS = 5.0
+_SAY_AGAIN_SECONDS = 600.0
 
 
 def run(
@@ -92,7 +94,7 @@ def run(
     it starts or changes anything. While a disk is full, the job waits for room, also at its start. With `rebuild` it
     drops the checkpoint and begins at the newest complete read in the source. It calls `started` once it reads.
     """
-    pause_seconds = _FIRST_PAUSE_SECONDS
+    pause_seconds, waits = _FIRST_PAUSE_SECONDS, Complaints(_SAY_AGAIN_SECONDS)
     while not stop.is_set():
         try:
             _run(config, stop, available_now=available_now, rebuild=rebuild, started=started)
@@ -100,7 +102,8 @@ def run(
         except (StreamError, NoScratchError) as error:
             if not is_full_disk(error) or stop.is_set():
                 raise
-            logger.warning("%s. The job waits for room", error)
+            if count := waits.due():
+                logger.warning("%s. The job waits for room, tried %d times since the last line", error, count)
         stop.wait(pause_seconds)
         pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
 

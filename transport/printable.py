@@ -48,7 +48,8 @@ _PAUSE_SECONDS = 60.0
 class Complaints:
     """Number of occurrences of one trouble since its last log line, for one thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, pause_seconds: float = _PAUSE_SECONDS) -> None:
+        self._pause_seconds = pause_seconds
         self._count = 0
         self._next_at = 0.0
 
@@ -58,5 +59,5 @@ class Complaints:
         if time.monotonic() < self._next_at:
             return 0
         count, self._count = self._count, 0
-        self._next_at = time.monotonic() + _PAUSE_SECONDS
+        self._next_at = time.monotonic() + self._pause_seconds
         return count

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import re
 import sys
@@ -12,6 +13,8 @@ import pytest
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import decode_row
 from controller.contract.records import RecordKind
+from streaming import job
+from streaming.errors import StreamError
 from streaming.job import prepare
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.job_in_a_thread import running
@@ -87,11 +90,28 @@ def test_a_batch_that_is_left_out_at_a_stop_is_no_error_in_sparks_log(spark, str
     caplog.set_level(logging.DEBUG, "kontrast.streaming.spark")
     streams.append(life_of("east").lines)
     stop = _AskedInABatch()
-    with prepare(streams.config(), stop) as job:
-        job.stream(spark, stop, available_now=True)
+    with prepare(streams.config(), stop) as prepared:
+        prepared.stream(spark, stop, available_now=True)
     assert super(_AskedInABatch, stop).is_set()
     assert streams.read("metadata") == []
     assert [record.message for record in caplog.records if re.match(r"ERROR\b", record.message)] == []
+
+
+def test_a_disk_that_is_full_at_the_start_is_told_once_in_ten_minutes(streams, caplog, monkeypatch):
+    stop, tried = threading.Event(), []
+
+    def full(*_, **__):
+        tried.append(1)
+        stop.set() if len(tried) == 9 else None
+        raise StreamError("no room") from OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(job, "_run", full)
+    monkeypatch.setattr(job, "_LONGEST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(job, "_FIRST_PAUSE_SECONDS", 0.001)
+    with pytest.raises(StreamError):
+        job.run(streams.config(), stop)
+    assert len(tried) == 9
+    assert caplog.text.count("The job waits for room") == 1
 
 
 def test_the_job_tells_of_its_batches_with_the_next_one(streams, work_off):
