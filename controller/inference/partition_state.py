@@ -125,9 +125,16 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
         # The controller never elects a broker that is shutting down, so this broker no longer is.
         tx.header.shutdowns.end((written.leader,))
     if tx.header.phase is not FOLLOWING:
-        tx.state.put_partition(tp, replace(partition, zk_state=written))
+        tx.state.put_partition(tp, loaded(partition, written, tx.state.live))
         return
     _follow(tx, tp, partition, written)
+
+
+def loaded(partition: Partition, written: LeaderAndIsr, live: frozenset[BrokerId]) -> Partition:
+    """Return the partition with a state of a complete read, if all brokers live already as its end sets it up."""
+    if written.leader in live and live.issuperset(partition.replicas):
+        return replace(partition, replica_states=None, state=PartitionState.ONLINE, zk_state=written)
+    return replace(partition, zk_state=written)
 
 
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:

@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from msgspec.structs import replace
-
 from controller.contract.ids import PartitionId
 from controller.contract.records import Record, RecordKind
 from controller.contract.znode_table import Place, locate
 from controller.contract.znodes import StateZnode, ZnodeError, decode
+from controller.inference.partition_state import loaded
 from controller.model.context import LOADING, Context
 from controller.model.leadership import state_in
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
-from controller.rules.states import PartitionState
 from controller.rules.timing import CLOCK_STEP_MS
 from controller.transaction.conclusion import Conclusion
 from controller.transaction.transaction import Transaction
@@ -77,9 +75,6 @@ def _store(state: MutableState, records: Sequence[Record]) -> bool:
             written = state_in(decode(record.content, StateZnode), record.version)
         except ZnodeError:
             return False
-        if written.leader in live and live.issuperset(partition.replicas):  # as the end of the read sets it up
-            partition = replace(partition, replica_states=None, state=PartitionState.ONLINE, zk_state=written)
-        else:
-            partition = replace(partition, zk_state=written)
-        found[name][number] = partition
+        if partition.zk_state != written:
+            found[name][number] = loaded(partition, written, live)
     return True

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from controller.contract.effect_rows import Request, Transition
 from controller.contract.metadata_rows import PartitionRow, TopicRow
@@ -96,6 +96,7 @@ def test_states_that_belong_to_several_events_are_as_one_by_one() -> None:
     lost=st.sets(st.integers(0, len(LIFE) - 1), max_size=2),
     again=st.sets(st.integers(0, len(LIFE) - 1), max_size=2),
 )
+@example(cuts={36, 38}, lost={38}, again=set())  # a read that is cut off after a batch
 def test_any_pieces_of_any_life_are_as_its_records(cuts: set[int], lost: set[int], again: set[int]) -> None:
     pieces = [LIFE[begin:end] for begin, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(LIFE)], strict=True)]
     told = [
