@@ -14,6 +14,7 @@ from controller.view.ensemble import ensemble_in_words
 from controller.view.gauges import gauges_row
 from questions.damage import damage_of, groups_in
 from questions.doubts import doubts
+from questions.everywhere.lint import told_by_check
 from questions.incidents import incidents_in
 from questions.picture import Beginning, Picture
 from questions.question import Question
@@ -87,6 +88,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]  # the worst first
     led_by_kraft: bool = False  # `controller` is a KRaft controller, no broker
     zookeeper: str = ""  # the ensemble in a sentence, empty if `kontrast watch` does not ask its servers
+    ahead: tuple[str, ...] = ()  # findings of `kontrast lint` that no alert tells, with their fix
 
     @property
     def worst(self) -> Severity | None:
@@ -128,6 +130,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
             yield line(f"ZooKeeper: {self.zookeeper}")
         for finding in self.findings:
             yield from finding.said(self.as_of_ms, is_long=is_long or finding.severity is not Severity.INFO)
+        for found in self.ahead:
+            yield line(marked("warn"), f"  {found}")
 
 
 class Unread(msgspec.Struct, frozen=True):
@@ -206,7 +210,8 @@ class Check(Question, frozen=True):
 def check(picture: Picture) -> Health:
     """Return the health of the cluster, whose partitions are all in the picture."""
     counts, groups = counts_in(picture), groups_in(picture.context)
-    return health_of(picture, counts, state_of(picture, counts, damage_of(groups), incidents_in(picture, groups)))
+    state = state_of(picture, counts, damage_of(groups), incidents_in(picture, groups))
+    return msgspec.structs.replace(health_of(picture, counts, state), ahead=tuple(told_by_check(picture)))
 
 
 def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:

@@ -105,6 +105,7 @@ _QUOTA = (
         (Flaw.NO_NUMBER, *_ODD),
         stops_start=True,
     ),
+    Consequence("clients under it hardly pass", "Raise it with kafka-configs.sh, or delete it.", (Flaw.NEAR_ZERO,)),
     Consequence(
         "every broker looks the name up at its start, and ends if it finds no address",
         "Delete the znode, or write it under an IP address, before a broker restarts.",

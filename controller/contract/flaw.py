@@ -20,6 +20,7 @@ class Flaw(Enum):
     INCOMPATIBLE = "of a level that a broker lacks"
     LOCKED = "open to one login only"
     NO_NUMBER = "no quota, because a value is no number"
+    NEAR_ZERO = "near zero"
     NO_ADDRESS = "a name that is no IP address"
     NO_CREDENTIAL = "no credential that Kafka can read"
     NO_NEXT = "no block of producer ids"

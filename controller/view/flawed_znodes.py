@@ -33,6 +33,11 @@ class FlawedZnode(NamedTuple):
     mend: str
 
     @property
+    def is_deadly(self) -> bool:
+        """Return whether a broker or a controller ends, or misses what the present one knows."""
+        return self.consequence.stops_start or self.consequence.stops_brokers or self.consequence.harms_failover
+
+    @property
     def sentence(self) -> str:
         """Return the flaw and its consequence, without the remedy."""
         return f"{self.fault}: {self.consequence.effect}"

@@ -14,6 +14,7 @@ from questions.lint.table import CHECKS
 from questions.picture import WORST_FIRST, Picture
 from questions.question import PlainAnswer, Question
 from wording.said import Said, line, marked
+from wording.sentences import joined
 
 _EXAMPLES: Final = 10
 _NAMED: Final = 5
@@ -94,6 +95,14 @@ def _findings(picture: Picture) -> Iterator[LintFinding]:
         elif subjects := list(check.find(cluster)):
             examples = tuple(subjects[:_EXAMPLES])
             yield LintFinding(check.name, check.severity, len(subjects), examples, check.will, mend)
+
+
+def told_by_check(picture: Picture) -> Iterator[str]:
+    """Yield what is found that no alert tells, each with its places and fix. A picture without znodes has none."""
+    cluster = checks.linted(picture)
+    for check in CHECKS if picture.records is not None else ():
+        if check.is_in_check and (places := list(check.find(cluster))):
+            yield f"{check.name}: {joined(places, most=_NAMED)} ({advice_for(check.advice, picture.header)})"
 
 
 QUESTION: Final = Lint

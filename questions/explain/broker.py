@@ -126,29 +126,29 @@ def _decommission(picture: Picture, broker: BrokerId, hosted: Hosted) -> Iterato
         says = (
             f"not yet, because {counted(hosted.deleting, 'partition')} of deleted topics must be removed from it first"
         )
-        yield Statement("decommission", says, Certainty.EXPECTED)
+        yield Statement("decommission", says)
         return
     if not hosted.partitions:
         moves = ", and another broker becomes controller" if header.controller == broker else ""
         says = f"possible, because it hosts no replica. Stop it{moves}" if is_live else "done: it hosts no replica"
-        yield Statement("decommission", says, Certainty.EXPECTED)
+        yield Statement("decommission", says)
         return
     left = counted(hosted.partitions, "replica")
-    yield Statement("decommission", f"not yet, because {left} must move to other brokers first", Certainty.EXPECTED)
+    yield Statement("decommission", f"not yet, because {left} must move to other brokers first")
     others = len(header.brokers.keys() - {broker})
     if not is_live and hosted.alone:
         only = counted(hosted.alone, "partition")
         says = f"start broker {broker} first, because only it has an in-sync replica of {only} to copy from"
-        yield Statement("", says, Certainty.EXPECTED)
+        yield Statement("", says)
     elif others < hosted.most_replicas:
         who = f"only {counted(others, 'other broker', 'is')}" if others else "no other broker is"
         says = f"{who} registered, but a partition has {counted(hosted.most_replicas, 'replica')}. Add a broker first"
-        yield Statement("", says, Certainty.EXPECTED)
+        yield Statement("", says)
     elif header.acting:
         move = REASSIGN.filled(**{"move.json": "drained.json"}).way(header.profile.release)
         place = f"kontrast place --from-cluster --drain {broker} --zookeeper ZOOKEEPER > drained.json"
         for command in (place, *move.commands):
-            yield Statement("", command, Certainty.EXPECTED)
-        yield Statement("", f"stop broker {broker} once it hosts no replica", Certainty.EXPECTED)
+            yield Statement("", command)
+        yield Statement("", f"stop broker {broker} once it hosts no replica")
     else:
-        yield Statement("", "first a controller must be active, because it moves the replicas", Certainty.EXPECTED)
+        yield Statement("", "first a controller must be active, because it moves the replicas")

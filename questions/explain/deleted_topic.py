@@ -86,11 +86,11 @@ def _statements_of_unloadable(picture: Picture, name: str) -> Iterator[Statement
         return
     content = topic_content(picture, assignment, topic_id)
     way = WRITE_TOPIC_BACK.met.filled(TOPIC=name, CONTENT=content).way(picture.header.profile.release)
-    yield Statement("do", way.says, Certainty.EXPECTED)
+    yield Statement("do", way.says)
     for command in way.commands:
-        yield Statement("", command, Certainty.EXPECTED)
+        yield Statement("", command)
     if topic is None:
-        yield Statement("", "add replicas that are not in sync, as brokers' log directories show", Certainty.EXPECTED)
+        yield Statement("", "add replicas that are not in sync, as brokers' log directories show")
 
 
 def _states(picture: Picture, name: str) -> Iterator[tuple[PartitionId, StateZnode]]:
@@ -199,8 +199,8 @@ def _statements(picture: Picture, name: str, left: list[_Leftover]) -> Iterator[
     for each in left:
         remedy = each.remedy.met.filled(TOPIC=name)
         if remedy.loses:
-            yield Statement(about, f"the next command loses {remedy.loses}", Certainty.EXPECTED)
+            yield Statement(about, f"the next command loses {remedy.loses}")
             about = ""
         for command in remedy.way(picture.header.profile.release).commands:
-            yield Statement(about, command, Certainty.EXPECTED)
+            yield Statement(about, command)
             about = ""

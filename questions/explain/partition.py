@@ -23,6 +23,7 @@ from controller.view.health import (
     successor,
     takes_acks_all,
 )
+from controller.view.held_back import held_back
 from controller.view.types import Partition, Topic
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import (
@@ -156,6 +157,11 @@ class _PartitionFacts:
         """Return all known facts, the present first."""
         kept = not self._topic.queued_for_deletion
         found = [*self._state(), *self._replicas(), *([self._acks_all()] if kept else []), *self._next()]
+        lagging = self._header.brokers.keys() & set(self._partition.replicas).difference(
+            self._value.isr if self._value else ()
+        )
+        if self._value is not None and kept and lagging and (why := held_back(lagging, self._header)):
+            found.append(Statement("held back", why))
         if self._partition.problem in UNUSABLE:
             found += self._ways_back()
         elif self._partition.unreadable and self._value is None:
@@ -164,7 +170,7 @@ class _PartitionFacts:
         elif self._value is not None and kept:
             if self._value.leader != self._partition.replicas[0]:
                 found.append(not_preferred(self._picture, self._partition, self._value))
-            found.append(self._next_leader(self._value))
+            found += self._next_leader(self._value)
         return found
 
     def causes(self) -> tuple[Cause, ...] | None:
@@ -284,7 +290,13 @@ class _PartitionFacts:
 
     def _ways_back(self) -> Iterator[Statement]:
         """Return the ways to make an unusable partition usable, with and without lost records."""
-        yield Statement("comes back", self._comes_back(), Certainty.EXPECTED)
+        problem, kind = self._partition.problem, kinds.PARTITIONS_LEADERLESS
+        if problem is Problem.NOT_YET_CREATED and not self._partition.write_due:
+            kind = kinds.CREATION_DUE
+        else:
+            yield Statement("comes back", self._comes_back(), Certainty.EXPECTED)
+        if kind is kinds.CREATION_DUE or problem is Problem.LEADERLESS:
+            yield Statement("do", advice_for(kind.advice, self._header))
         lost = (Problem.NO_LIVE_IN_SYNC_REPLICA, Problem.LEADERLESS)
         if self._value is not None and self._partition.problem in lost:
             yield self._unclean(self._value)
@@ -294,10 +306,8 @@ class _PartitionFacts:
         elector = f"controller {header.controller}" if header.acting else "the next controller"
         if partition.problem is Problem.NO_LIVE_REPLICA_AT_CREATION:
             return f"when {one_of(partition.replicas)} registers. Then {elector} creates it"
-        if value is None and partition.write_due:
-            return f"as soon as {elector} writes its first state"
         if value is None:
-            return advice_for(kinds.CREATION_DUE.advice, header)
+            return f"as soon as {elector} writes its first state"
         if partition.problem is Problem.ELECTION_DUE:
             elected = successor(partition, self._topic, header, self._predicted)
             return "as soon as " + (f"broker {elected} is elected" if elected is not None else "a leader is elected")
@@ -305,8 +315,7 @@ class _PartitionFacts:
             in_sync = electable(partition, value)
             live = [at for at in in_sync if at in header.brokers and at not in partition.offline_dirs]
             soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
-            advice = advice_for(kinds.PARTITIONS_LEADERLESS.advice, header)
-            return f"{soon}when the next controller elects {one_of(live)}. {advice}"
+            return f"{soon}when the next controller elects {one_of(live)}"
         if not value.isr and header.allows_unclean_election_of(self._topic):
             returned = one_of(partition.replicas)
             return f"when {returned} returns, by an unclean election, which is allowed, because the ISR is empty"
@@ -361,17 +370,17 @@ class _PartitionFacts:
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=may)
         return elected.leader if elected is not None and elected.unclean else None
 
-    def _next_leader(self, value: LeaderAndIsr) -> Statement:
+    def _next_leader(self, value: LeaderAndIsr) -> Iterator[Statement]:
         online = [at for at in self._header.brokers if at != value.leader and at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=False)
         uncleanly = self._elected_uncleanly(value, online) if elected is None else None
         if elected is None and uncleanly is not None:
             lost = f"the records that only broker {value.leader} has are lost for good"
-            forbid = "Set unclean.leader.election.enable=false before it stops"
-            says = f"broker {uncleanly} at once, by an unclean election, and {lost}. {forbid}"
-            return Statement("next leader", says, self._certainty_of_unclean())
-        if elected is None:
-            return Statement("next leader", f"none. Without broker {value.leader} it goes offline", Certainty.EXPECTED)
-        return Statement(
-            "next leader", f"broker {elected.leader}, should broker {value.leader} fail", Certainty.EXPECTED
-        )
+            says = f"broker {uncleanly} at once, by an unclean election, and {lost}"
+            yield Statement("next leader", says, self._certainty_of_unclean())
+            yield Statement("do", f"Set unclean.leader.election.enable=false before broker {value.leader} stops.")
+            return
+        says = f"none. Without broker {value.leader} it goes offline"
+        if elected is not None:
+            says = f"broker {elected.leader}, should broker {value.leader} fail"
+        yield Statement("next leader", says, Certainty.EXPECTED)

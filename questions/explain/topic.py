@@ -121,14 +121,14 @@ def _statements(
 
 
 def _missing_id(picture: Picture, name: str) -> Iterator[Statement]:
-    yield Statement("id", f"none. {kinds.MISSING_TOPIC_ID.action}", Certainty.EXPECTED)
+    yield Statement("id", f"none. {kinds.MISSING_TOPIC_ID.action}")
     record = (picture.records or {}).get(f"/brokers/topics/{name}")
     former = picture.header.damaged.lost_ids.get(name, "ID")
     if record is not None and record.content:
         content = msgspec.json.decode(record.content) | {"version": 3, "topic_id": former}
         put_back = PUT_ID_BACK.filled(TOPIC=name, CONTENT=msgspec.json.encode(content).decode())
         for command in put_back.way().commands:
-            yield Statement("", command, Certainty.EXPECTED)
+            yield Statement("", command)
 
 
 def _settings(picture: Picture, topic: Topic) -> Iterator[Statement]:

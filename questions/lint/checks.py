@@ -16,7 +16,7 @@ from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znode_table import locate
 from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
-from controller.view.flawed_znodes import flawed_znodes as view_of_flawed
+from controller.view.flawed_znodes import FlawedZnode, flawed_znodes as view_of_flawed
 from controller.view.gauges import common_leader, replicas_by_broker
 from controller.view.health import is_without_session, never_registered
 from controller.view.types import Partition, Topic
@@ -33,7 +33,7 @@ _ANSWERED_AFTER_MS: Final = 30_000
 _BACKLOG: Final = 1_000  # notifications that no working controller leaves, however new they are
 _TOPICS: Final = "/brokers/topics"
 _NOTIFICATIONS: Final = ("/isr_change_notification", "/log_dir_event_notification")
-_LISTED: Final = (_TOPICS, "/config/topics", "/admin/delete_topics", *_NOTIFICATIONS)
+_LISTED: Final = (_TOPICS, "/config/topics", "/config/brokers", "/admin/delete_topics", *_NOTIFICATIONS)
 _REQUESTS: Final = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
 
 
@@ -226,12 +226,19 @@ def dead_brokers(cluster: Linted) -> Iterator[str]:
 # --- content that Kafka cannot read
 
 
-def flawed_znodes(cluster: Linted) -> Iterator[str]:
-    """Yield znodes that stop brokers, controllers or requests, each with the effect and the step that mends it."""
+def deadly_znodes(cluster: Linted) -> Iterator[str]:
+    """Yield znodes that end brokers or controllers, each with the effect and the step that mends it."""
+    return (f"{each.with_mend}." for each in _flawed(cluster) if each.is_deadly)
+
+
+def weakening_znodes(cluster: Linted) -> Iterator[str]:
+    """Yield znodes that cost Kafka only a function, each with the effect and the step that mends it."""
+    return (f"{each.with_mend}." for each in _flawed(cluster) if not each.is_deadly)
+
+
+def _flawed(cluster: Linted) -> Iterator[FlawedZnode]:
     told = {f"{_TOPICS}/{name}" for name in cluster.picture.header.damaged.unloadable}  # by a check of its own
-    for flawed in view_of_flawed(cluster.picture.header):
-        if flawed.path not in told:
-            yield f"{flawed.with_mend}."
+    return (each for each in view_of_flawed(cluster.picture.header) if each.path not in told)
 
 
 def unparsable_settings(cluster: Linted) -> Iterator[str]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -29,20 +31,18 @@ _DEFAULT_PARTITIONS: Final = 50
 
 def _settings(cluster: Linted, parent: str) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Yield the readable settings below the parent, by name."""
-    begin = f"{parent}/"
-    for path, record in sorted(cluster.records.items()):
-        if path.startswith(begin):
-            try:
-                yield path.removeprefix(begin), decode_config(record.raw).config
-            except ZnodeError:
-                continue  # a check of its own finds it
+    for name, record in sorted(cluster.children[parent].items(), key=itemgetter(0)):
+        try:
+            yield name, decode_config(record.raw).config
+        except ZnodeError:
+            continue  # a check of its own finds it
 
 
 def unknown_settings(cluster: Linted) -> Iterator[str]:
     """Yield settings of topics whose name no release knows, with the nearest name that Kafka knows."""
     for topic, config in _settings(cluster, _CONFIGS[0]):
         for name in sorted(config.keys() - TOPIC_SETTINGS.keys()):
-            of_brokers = name.removeprefix("log.")
+            of_brokers = re.sub("hours$|minutes$", "ms", name.removeprefix("log."))
             known = [of_brokers] if of_brokers in TOPIC_SETTINGS else near(name, TOPIC_SETTINGS)
             nearest = f", perhaps meant as {known[0]}" if known else ""
             yield f"{name}={config[name][:40]} of topic {topic}{nearest}"
@@ -94,6 +94,7 @@ class LintCheck(msgspec.Struct, frozen=True):
     will: str
     advice: Advice
     reads_znodes: bool = False  # it looks at znodes beyond the controller's context
+    is_in_check: bool = False  # `kontrast check` tells it too, because no alert does
 
 
 CHECKS: Final = (
@@ -114,9 +115,17 @@ CHECKS: Final = (
     LintCheck(
         "unreadable-znode",
         Severity.PAGE,
-        checks.flawed_znodes,
+        checks.deadly_znodes,
         "Kafka fails at the znode when a broker starts, a controller takes over, or a request comes.",
         Advice("Take the step that follows the znode."),
+    ),
+    LintCheck(
+        "znode-without-effect",
+        Severity.WARN,
+        checks.weakening_znodes,
+        "Brokers and controllers go on, but do not do what the znode is for.",
+        Advice("Take the step that follows the znode."),
+        is_in_check=True,
     ),
     LintCheck(
         "unparsable-settings",
@@ -264,6 +273,7 @@ CHECKS: Final = (
         "Kafka ignores a topic's setting whose name it does not know, so the default applies.",
         Advice("Set the setting of the right name, and delete the named one."),
         reads_znodes=True,
+        is_in_check=True,
     ),
     LintCheck(
         "throttle-without-reassignment",
@@ -272,6 +282,7 @@ CHECKS: Final = (
         "Replicas that fell behind, as after a restart, catch up only at this rate, and ISRs stay small.",
         Advice("Remove the throttle (kafka-configs.sh --delete-config)."),
         reads_znodes=True,
+        is_in_check=True,
     ),
     LintCheck(
         "internal-topic-not-compacted",
@@ -280,6 +291,7 @@ CHECKS: Final = (
         "Committed offsets of idle groups, or the states of transactions, are deleted after the retention.",
         Advice("Set cleanup.policy=compact on the topic."),
         reads_znodes=True,
+        is_in_check=True,
     ),
     LintCheck(
         "internal-topic-grown",
@@ -295,6 +307,7 @@ CHECKS: Final = (
         gaps,
         "Clients that hash keys over the count send to a partition that does not exist, and never to the last one.",
         Advice("Find out who edited the topic's znode, and write the missing partition back."),
+        is_in_check=True,
     ),
     LintCheck(
         "leader-alone-in-its-isrs",

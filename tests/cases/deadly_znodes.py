@@ -11,7 +11,6 @@ from typing import Final
 from kazoo.security import make_acl, make_digest_acl
 
 from tests.cases.znodes import (
-    TOPIC_ID,
     WELL_IN_3_9,
     Answer,
     Case,
@@ -71,9 +70,11 @@ def _apart(*listeners: tuple[str, str]) -> Case:
 
 
 def _gap() -> Tree:
-    topic = led("g", [1, 2], [2, 1], [1, 3], with_id=True)
-    content = {"version": 3, "topic_id": TOPIC_ID, "partitions": {"0": [1, 2], "2": [1, 3]}}
-    return {**topic, "/brokers/topics/g": content}
+    three, two = (led("g", *replicas, with_id=True) for replicas in (([1, 2], [2, 1], [1, 3]), ([1, 2],)))
+    topic = two["/brokers/topics/g"]
+    assert isinstance(topic, Mapping)
+    del three["/brokers/topics/g/partitions/1/state"]
+    return {**three, "/brokers/topics/g": {**topic, "partitions": {"0": [1, 2], "2": [1, 3]}}}
 
 
 def _starts_fail(path: str, *more: str) -> tuple[Answer, ...]:
@@ -83,6 +84,11 @@ def _starts_fail(path: str, *more: str) -> tuple[Answer, ...]:
         Answer("restartable --broker 2", 1, ("do not restart", path)),
         Answer("check", 1, ("StartWillFail", path)),
     )
+
+
+def _told(found: str) -> tuple[Answer, ...]:
+    """Return the answers to what no alert tells."""
+    return (Answer("lint", 1, (found,)), Answer("check", 0, (found,)))
 
 
 def _unreadable(content: Content) -> Case:
@@ -110,6 +116,9 @@ CASES: Final[Mapping[str, Case]] = {
     "quota-of-a-users-client": _quota("/config/users/alice/clients/app", consumer_byte_rate="1e6"),
     "quota-empty": _quota("/config/clients/<default>", request_percentage=""),
     "quota-of-a-name": _quota("/config/ips/no-such-host", connection_creation_rate="5"),
+    "quota-near-zero": _quota("/config/users/<default>", producer_byte_rate="1"),
+    "quota-near-zero-of-a-client": _quota("/config/clients/app", consumer_byte_rate="0"),
+    "quota-near-zero-of-an-address": _quota("/config/ips/192.0.2.7", connection_creation_rate="0"),
     # ACLs
     "acl-without-principal": _acl(),
     "acl-without-a-type": _acl(principal="alice"),
@@ -196,7 +205,7 @@ CASES: Final[Mapping[str, Case]] = {
     # settings
     "settings-mistyped": Case({**WELL_IN_3_9, "/config/topics/t": {"version": 1, "config": {"retention.msec": "1"}}}),
     "setting-of-brokers": Case(
-        {**WELL_IN_3_9, "/config/topics/t": {"version": 1, "config": {"log.retention.bytes": "1"}}}
+        {**WELL_IN_3_9, "/config/topics/t": {"version": 1, "config": {"log.retention.hours": "1"}}}
     ),
     "throttle-left": Case(
         {
@@ -235,6 +244,11 @@ _APART: Final = (
 _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     "quota-with-unit": _starts_fail("/config/users/alice", "10MB"),
     "quota-of-a-users": _starts_fail("/config/users/alice/clients/app", "1e6"),
+    "quota-near-zero": (
+        Answer("lint", 1, ("znode-without-effect: .*=[01]: clients under it hardly pass",)),
+        Answer("check", 0, ("hardly pass. Raise it",)),
+        Answer("restartable --broker 1", 0),
+    ),
     "quota-empty": _starts_fail("/config/clients/<default>"),
     "quota-of-a-name": _starts_fail("/config/ips/no-such-host"),
     "acl-without": _starts_fail("/kafka-acl/Topic/pay", "User:alice"),
@@ -273,11 +287,11 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     ),
     "state-": _HARMED,
     "topic-empty": (Answer("explain lost", 1, ("loads a topic without partitions", "assignment"), ("there is no",)),),
-    "settings-mistyped": (Answer("lint", 1, ("retention.msec=1 of topic t, perhaps meant as retention.ms",)),),
-    "setting-of-brokers": (Answer("lint", 1, ("log.retention.bytes=1 of topic t, perhaps meant as retention.bytes",)),),
-    "throttle-left": (Answer("lint", 1, ("throttled.replicas=.*topics/t", "rate=1000 of /config/brokers/2")),),
-    "offsets-deleted": (Answer("lint", 1, ("__consumer_offsets .cleanup.policy=compact,delete", "60 partitions")),),
-    "partition-gap": (Answer("lint", 1, (r"g \(without partition \[1\]",)),),
+    "settings-mistyped": _told("retention.msec=1 of topic t, perhaps meant as retention.ms"),
+    "setting-of-brokers": _told("log.retention.hours=1 of topic t, perhaps meant as retention.ms"),
+    "throttle-left": _told("throttled.replicas=.*topics/t.*rate=1000 of /config/brokers/2"),
+    "offsets-deleted": _told("__consumer_offsets .cleanup.policy=compact,delete"),
+    "partition-gap": _told(r"g \(without partition \[1\]"),
     "credential-broken": _starts_fail("/config/users/bob", "cannot log in"),
 }
 ANSWERS: Final[Mapping[str, tuple[Answer, ...]]] = {

@@ -6,7 +6,9 @@ A case is a tree of znodes. The znodes of `EPHEMERAL` paths belong to a session,
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import md5
 from typing import NamedTuple
 
 from kazoo.client import KazooClient
@@ -100,7 +102,8 @@ def new_controller(number: int = 1, epoch: int = 7) -> Tree:
 def assigned(name: str, *replicas: list[int], with_id: bool = False) -> Tree:
     """Return a topic without states. With an id it is of 2.8 or later."""
     partitions: dict[str, object] = {str(number): hosts for number, hosts in enumerate(replicas)}
-    fields = {"topic_id": TOPIC_ID, "adding_replicas": {}, "removing_replicas": {}} if with_id else {}
+    own_id = TOPIC_ID if name == "t" else b64encode(md5(name.encode()).digest(), b"-_").decode().rstrip("=")
+    fields = {"topic_id": own_id, "adding_replicas": {}, "removing_replicas": {}} if with_id else {}
     return {
         f"/config/topics/{name}": {"version": 1, "config": {}},
         f"/brokers/topics/{name}": {"version": 3 if with_id else 1, "partitions": partitions, **fields},

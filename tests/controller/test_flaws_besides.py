@@ -46,7 +46,10 @@ def registration(version: int = 5, **fields: object) -> bytes:
     [
         ("/config/users/u", config(producer_byte_rate="10MB"), Flaw.NO_NUMBER),
         ("/config/users/u", config(producer_byte_rate="9223372036854775808"), Flaw.NO_NUMBER),
-        ("/config/users/u", config(producer_byte_rate="+10"), None),
+        ("/config/users/u", config(producer_byte_rate="+10000"), None),
+        ("/config/users/u", config(producer_byte_rate="+10"), Flaw.NEAR_ZERO),
+        ("/config/users/u/clients/<default>", config(consumer_byte_rate="0"), Flaw.NEAR_ZERO),
+        ("/config/ips/<default>", config(connection_creation_rate="0"), Flaw.NEAR_ZERO),
         ("/config/users/u", config(request_percentage=" 1.5e1 "), None),
         ("/config/users/u", config(request_percentage="NaN"), None),
         ("/config/users/u", config(controller_mutation_rate=""), Flaw.NO_NUMBER),

@@ -93,6 +93,11 @@ FOUND = {
         "/feature is not JSON: every broker that becomes controller fails at it and gives up, so no controller stays. "
         "Delete /feature. The next controller writes it again.",
     ),
+    "znode-without-effect": (
+        {"/migration": b"{"},
+        "/migration is not JSON: a migration to KRaft does not begin. If no KRaft controller has copied ZooKeeper, "
+        "delete /migration.",
+    ),
     "unparsable-settings": ({"/config/topics/t": b"{"}, "/config/topics/t: the topic has the brokers' defaults"),
     "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
     "unloadable-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),

@@ -55,7 +55,8 @@ MOMENTS: Final = {
 # A page shows the newest 1,500 rows of an output, and notes that there are more.
 EVENTS_COMPARED: Final = 50
 # A page has no steps, because its timeline shows them. Its present is now, and the recordings are old.
-NOT_ON_THE_PAGE: Final = frozenset({"causes", "doubts"})
+NOT_IN_OUTPUTS: Final = frozenset({"ahead"})
+NOT_ON_THE_PAGE: Final = frozenset({"causes", "doubts", *NOT_IN_OUTPUTS})
 # The past of a look is the last write of each znode. Alerts that need a history or patience need more, and so does the
 # state of the cluster, which follows from alerts.
 NOT_IN_A_LOOK: Final = frozenset({"causes", "findings", "since", "state"})
@@ -162,7 +163,7 @@ def differing_from_outputs(known: Answers, found: Answers) -> dict[str, tuple[An
     unread = {check.name for check in CHECKS if check.reads_znodes}
     assert {finding["check"] for finding in found["lint"] if finding["count"] is None} == unread
     known, found = ({**each, "lint": [f for f in each["lint"] if f["check"] not in unread]} for each in (known, found))
-    return differing(known, found)
+    return differing(*(without(each, NOT_IN_OUTPUTS) for each in (known, found)))
 
 
 def differing_from_page(known: Answers, found: Answers) -> dict[str, tuple[Any, Any]]:
@@ -210,7 +211,7 @@ def in_a_look(answer: Any, moment: Moment) -> Any:
 def is_fact(statement: Answers, moment: Moment) -> bool:
     """Return whether the statement is about ZooKeeper or a setting, not about the controller's memory or past."""
     unknown = _OF_THE_PAST if moment.at_rest else _BY_THE_CONTROLLER
-    return statement["certainty"] in ("seen", "assumed") and statement["about"] not in unknown
+    return statement["certainty"] in ("seen", "assumed") and statement["about"] not in (*unknown, "do", "")
 
 
 def assert_no_beginning_is_too_early(known: Answers, found: Answers) -> None:
