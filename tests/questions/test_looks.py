@@ -125,14 +125,14 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
 @pytest.mark.parametrize(
     ("znodes", "expected"),
     [
-        ({STATE: None}, "If the partitions are on brokers' disks, write each lost state back"),
+        ({STATE: None}, "Do not delete /controller yet: the next controller fails at"),
         (
             {**topic("t", [8, 9]), STATE: None},
             "when broker 8 or 9 registers. Then controller 1 creates it",
         ),
         (
             state("t", 0, -1, [2]),
-            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2. If",
+            "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2",
         ),
         (state("t", 0, 9, [9, 2]), "as soon as broker 2 is elected"),
         (
@@ -149,9 +149,10 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
 def test_each_kind_of_trouble_has_its_own_way_out(znodes, expected):
     found = {path: content for path, content in {**WELL, **znodes}.items() if content is not None}
     explanation = explain_partition(look(found), TopicPartition("t", 0))
-    ((says, certainty),) = said(explanation, "comes back")
-    assert says.startswith(expected)
-    assert certainty is Certainty.EXPECTED
+    ways = said(explanation, "comes back") or said(explanation, "do")  # a person's step is no prediction
+    assert [says.startswith(expected) for says, _ in ways] == [True]
+    predicts = bool(said(explanation, "comes back"))
+    assert ways[0][1] is (Certainty.EXPECTED if predicts else Certainty.SEEN)
 
 
 def test_the_next_leader_is_the_first_replica_that_is_live_and_in_sync():
