@@ -56,6 +56,7 @@ def test_a_znode_at_which_every_controller_fails_is_named_by_the_alerts():
     history.write("/feature", b"{")
     flawed = no_controller_because(history.context.header)
     assert flawed is not None
+    assert flawed.is_deadly
     assert flawed.sentence == (
         "/feature is not JSON: every broker that becomes controller fails at it and gives up, so no controller stays"
     )

@@ -145,6 +145,7 @@ STATES = [at for at, record in enumerate(READ) if "/partitions/" in record.path]
         {"path": "/brokers/topics/a/partitions/9/state"},
         {"path": "/brokers/topics/a/partitions/x/state"},
         {"data": "not JSON"},
+        {name: getattr(READ[STATES[0]], name) for name in ("path", "data", "version")},  # once more
     ],
     ids=str,
 )
