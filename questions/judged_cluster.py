@@ -120,7 +120,7 @@ class JudgedCluster:
         self.brokers = [line for line in metadata if isinstance(line, BrokerMetadata)]
         (self.controller,) = (line for line in metadata if isinstance(line, ControllerMetadata))
         lines = [line for line in metadata if isinstance(line, PartitionMetadata)]
-        self.partitions = _judged(lines, replicated)
+        self.partitions = _judged(lines, {each.broker for each in self.brokers if each.registered}, replicated)
 
     def chosen(self, selection: PartitionChoice) -> list[JudgedPartition]:
         """Return the chosen partitions."""
@@ -170,8 +170,10 @@ def _worst_first(partition: JudgedPartition) -> tuple[int, str, int]:
     return worst, partition.topic, partition.partition
 
 
-def _judged(lines: Iterable[PartitionMetadata], replicated: Callable[[Sound], Outcome]) -> list[JudgedPartition]:
-    sound = _sound(lines)
+def _judged(
+    lines: Iterable[PartitionMetadata], live: Collection[BrokerId], replicated: Callable[[Sound], Outcome]
+) -> list[JudgedPartition]:
+    sound = _sound(lines, frozenset(live))
     outcome = replicated(sound)
     header = outcome.context.header
     if header.led_by_kraft or header.migration.seen:  # then only all partitions together show which brokers are alive
@@ -193,11 +195,11 @@ def _judged(lines: Iterable[PartitionMetadata], replicated: Callable[[Sound], Ou
     ]
 
 
-def _sound(lines: Iterable[PartitionMetadata]) -> dict[str, set[PartitionId]]:
+def _sound(lines: Iterable[PartitionMetadata], live: frozenset[BrokerId]) -> dict[str, set[PartitionId]]:
     found: dict[str, set[PartitionId]] = {}
     for each in lines:
         still = not (each.deleting or each.adding_replicas or each.removing_replicas)
-        if each.state == _ONLINE and still and len(each.isr) >= len(each.replicas):
+        if each.state == _ONLINE and still and len(each.isr) >= len(each.replicas) and live.issuperset(each.replicas):
             found.setdefault(each.topic, set()).add(each.partition)
     return found
 

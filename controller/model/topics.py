@@ -99,7 +99,9 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     def replica_state(self, broker: BrokerId) -> ReplicaState:
         """Return the state of the replica on this broker."""
-        return self.all_replica_states.get(broker, _NON_EXISTENT)
+        if self.replica_states is None:
+            return _ONLINE if broker in self.replicas else _NON_EXISTENT
+        return self.replica_states.get(broker, _NON_EXISTENT)
 
     def with_replica_state(self, broker: BrokerId, state: ReplicaState) -> Partition:
         """Return the partition with one replica in another state, or without a replica that no longer exists."""

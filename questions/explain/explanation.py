@@ -131,7 +131,7 @@ def findings_about(
 
 def whereabout(broker: BrokerId, picture: Picture) -> str:
     """Return whether the broker is live, or how it left. Without a past, only its absence is known."""
-    return where(broker, picture.header, knows_past=False)
+    return where(broker, picture.context.header, knows_past=False)
 
 
 def since_zxid(zxid: Zxid) -> str:

@@ -48,15 +48,15 @@ _INTERVAL = "leader.imbalance.check.interval.seconds"
 
 def not_preferred(picture: Picture, partition: Partition, value: LeaderAndIsr) -> Statement:
     """Return the reason why another replica leads than the preferred one, and when that ends."""
-    preferred = partition.replicas[0]
+    preferred, header = partition.replicas[0], picture.header
     why = _why(picture, preferred, is_in_sync=preferred in value.isr)
-    if preferred not in picture.header.brokers:
+    if preferred not in header.brokers:
         when = f"It can lead again once broker {preferred} is back and in sync"
     elif preferred not in value.isr:
         when = f"It can lead again once broker {preferred} is in sync"
     else:
         when = _when(picture, preferred)
-    given = picture.header.configuration.given.keys() >= {_ENABLED, _PERCENTAGE, _INTERVAL}
+    given = header.configuration.given.keys() >= {_ENABLED, _PERCENTAGE, _INTERVAL}
     is_seen = preferred not in value.isr or given
     says = f"broker {preferred} is not the leader{why}. {when}"
     return Statement("preferred", says, Certainty.SEEN if is_seen else Certainty.ASSUMED)

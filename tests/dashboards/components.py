@@ -34,7 +34,7 @@ _PAGE = Path(templates.__file__).parent
 _CASES = (
     page_cases.healthy,
     page_cases.shutdown,
-    page_cases.usable_without_a_broker,
+    partial(recorded_story, "shut-down"),
     partial(recorded_story, "rack-lost"),
     page_cases.ghost,
     page_cases.zookeeper_lost,

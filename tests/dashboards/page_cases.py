@@ -119,13 +119,6 @@ def shutdown() -> Story:
     return story.to_the_present()
 
 
-def usable_without_a_broker() -> Story:
-    story = Story("usable").begin(topics={"events": Size(6, 3, 1)})
-    story.broker_closes(2)
-    story.controller_acts()
-    return story.to_the_present()
-
-
 def ghost() -> Story:
     story = Story("ghost").begin()
     story.write("/controller", controller_znode(105), owner=0x77)

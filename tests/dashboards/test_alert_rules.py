@@ -98,13 +98,13 @@ def test_the_rules_fire_and_stay_quiet_as_their_tests_say(path, promtool):
 CLUSTER = "north/eu 1+2?&#ü"  # characters that an address must escape
 ESCAPED = "north%2Feu%201%2B2%3F%26%23%C3%BC"
 SUBJECTS = (
-    ({"broker": 3}, f"clusters/{ESCAPED}/brokers/3"),
-    ({"topic": "orders", "broker": 3}, f"clusters/{ESCAPED}/topics/orders"),
-    ({"topic": "a b/c+d", "partition": 0}, f"clusters/{ESCAPED}/topics/a%20b%2Fc%2Bd/0"),
-    ({"group": "controller", "broker": 3}, f"clusters/{ESCAPED}/controller"),
-    ({}, f"clusters/{ESCAPED}"),
+    {"broker": 3},
+    {"topic": "orders", "broker": 3},
+    {"topic": "a b/c+d", "partition": 0},
+    {"group": "controller", "broker": 3},
+    {},
 )
-"""What an alert may be about, and the live page that explains it."""
+"""What an alert may be about."""
 
 
 def told_of(kind: str, severity: Severity, about: dict[str, object]) -> AlertRow:
@@ -138,11 +138,11 @@ def test_each_kind_fires_with_the_labels_and_runbook_of_direct_delivery(severity
     """All kinds fit into one run of promtool, because JSON is YAML."""
     alerts, series = [], [{"series": f'kontrast_ready{{kafka_cluster="{CLUSTER}"}}', "values": "1x20"}]
     for at, kind in enumerate(KINDS):
-        about, page = SUBJECTS[at % len(SUBJECTS)]
-        row = told_of(kind, severity, about)
+        row = told_of(kind, severity, SUBJECTS[at % len(SUBJECTS)])
         message = message_of(row, AlertmanagerConfig(page_url="http://serve"))
         annotations = dict(message.annotations)
-        assert annotations["page_url"] == f"http://serve/{page}"
+        page = f"clusters/{ESCAPED}"
+        assert annotations["page_url"].partition("?at=")[0] == f"http://serve/{page}"
         series.append({"series": series_of(row), "values": "_x4 1700000000x4 stale"})
         labels = {name: value for name, value in message.labels if name != "alertname"}
         told = {

@@ -23,7 +23,7 @@ HEARD_WITHIN_SECONDS = 30
 # A night has all. The registry's and the core's own tests have each cause in the gate, too.
 EACH_INCIDENT = in_gate(
     *("a_crash", "two_crashes_within_two_seconds", "a_rack_is_lost", "a_disk_fails", "a_planned_restart"),
-    *("an_incident_that_grows", "a_clean_stop_that_nobody_announced", "an_election_that_waits_for_a_ghost"),
+    *("an_incident_that_grows", "an_election_that_waits_for_a_ghost"),
     *(
         "a_disk_fails_that_takes_a_partition",
         "no_controller_at_all",

@@ -11,6 +11,7 @@ from tests.dashboards.prometheus_server import running_prometheus
 from tests.dashboards.test_collector import HOSTILE_NAMES
 from tests.waiting import eventually
 from transport.address import JournalAddress
+from transport.printable import label_value
 
 CONFIG = """
 global: {{scrape_interval: 1s}}
@@ -58,7 +59,7 @@ def test_the_metrics_are_scraped_whole(scraped, rows):
         series = eventually(lambda asking=expression: prometheus.query(asking), bool)
         assert len(series) == expected, expression
     offline = prometheus.query("kontrast_partition_offline_since_timestamp_seconds")
-    assert {series.labels["topic"] for series in offline} == set(HOSTILE_NAMES)
+    assert {series.labels["topic"] for series in offline} == set(map(label_value, HOSTILE_NAMES))
     assert [series.value for series in prometheus.query("up")] == [1]
 
 

@@ -71,7 +71,7 @@ _CHANGED: dict[str, tuple[Any, tuple[str, ...], set[str]]] = {
     "sparkApplication.enabled": (False, ("spark",), {"SparkApplication"}),
     "sparkApplication.image": ("spark:1", ("spark",), {"SparkApplication"}),
     "sparkApplication.sparkVersion": ("4.2.0", ("spark",), {"SparkApplication"}),
-    "sparkApplication.driver": ({"memory": "9g"}, ("spark",), {"SparkApplication"}),
+    "sparkApplication.driver": ({"memory": "1200m"}, ("spark",), {"SparkApplication"}),
     "sparkApplication.executor": ({"instances": 9}, ("spark",), {"SparkApplication"}),
     "sparkApplication.sparkConf": ({"spark.task.cpus": "2"}, ("spark",), {"SparkApplication"}),
     "podLabels": ({"team": "kafka"}, _EVERYWHERE, {"Deployment"}),

@@ -98,9 +98,8 @@ def test_to_a_person_the_worst_comes_first_with_what_to_do(shared_chroot):
     ]
     printed = done.stdout.splitlines()
     assert "  /brokers/topics/a: broker 9 is not registered and is assigned 2 partitions of a: a-0, a-1" in printed
-    cost = "  do: At the cost of the KRaft controllers' metadata: "
-    do = "stop the controllers, delete /migration, and format the disks of all controllers. "
-    assert f"{cost}{do}All three steps are necessary." in printed
+    do = "  do: Stop the controllers, delete /migration, and format the disks of all controllers. "
+    assert f"{do}All three steps are necessary. You lose the KRaft controllers' metadata." in printed
     assert any(line.startswith("not checked: controller-id ") for line in printed)
     end = next(number for number, line in enumerate(printed) if line.startswith("the end of ZooKeeper, as of 20"))
     assert printed[end - 1].startswith("found: 2 loses, 1 kills, 1 sticks, 1 blocks, 1 rollback (")

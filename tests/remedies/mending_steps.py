@@ -58,6 +58,10 @@ UNTRIED: Final = frozenset(
         "cluster.id of a broker's meta.properties back.",
         "Restart no broker. Write the cluster.id of a broker's meta.properties back.",
         "Restart the broker whose log directory failed.",
+        "Raise it with kafka-configs.sh, or delete it.",
+        "Do not restart the controller's broker. Write the state back with a live leader that has the partition, best "
+        "the last one, an isr of it alone, and a leader_epoch above the last in the brokers' leader-epoch-checkpoint. "
+        "If no broker has the partition, no state is needed.",
         'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.',
         "Write the entry again with a principal like User:alice, or delete the znode and give the "
         "rights again with kafka-acls.sh, before a broker restarts.",

@@ -50,10 +50,10 @@ def test_each_remedy_of_the_catalogue_has_a_case():
     assert all((RUNBOOKS.parents[1] / file).exists() for file in TRIED_ELSEWHERE.values())
 
 
-def test_a_loss_comes_before_the_advice():
+def test_an_advice_that_loses_something_says_what():
     for remedy in REMEDIES.values():
         if remedy.loses:
-            assert remedy.says().startswith(f"At the cost of {remedy.loses}: ")
+            assert remedy.says().endswith(f" You lose {remedy.loses}.")
 
 
 def test_a_remedy_has_a_way_in_every_release_that_tried_it():
