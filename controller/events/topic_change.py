@@ -22,7 +22,7 @@ from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
-from controller.rules.assignment import ReplicaAssignment, assignment_in, replicas_in
+from controller.rules.assignment import ReplicaAssignment, assignment_in
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 from wording.sentences import counted, listed, plural
@@ -243,10 +243,7 @@ def _keep(state: MutableState, name: str, topic: Topic) -> None:
 
 
 def _loaded(topic: Topic, znode: TopicZnode, number: PartitionId) -> Partition:
-    before = topic.partitions.get(number)
-    if before is None and not (znode.adding_replicas or znode.removing_replicas):
-        return Partition(replicas_in(znode, number))  # as nearly all, in half the time
-    assignment = assignment_in(znode, number)
+    assignment, before = assignment_in(znode, number), topic.partitions.get(number)
     if before is None:
         return Partition(assignment.replicas, adding=assignment.adding, removing=assignment.removing)
     # The partition's problem stays, so that a lasting problem keeps its beginning. The state follows in the read.

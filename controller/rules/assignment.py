@@ -63,15 +63,10 @@ def _without(replicas: Sequence[BrokerId], others: Iterable[BrokerId]) -> tuple[
 
 
 def assignment_in(znode: TopicZnode, number: PartitionId) -> ReplicaAssignment:
-    """Return the assignment of a partition in a topic's znode."""
+    """Return the assignment of a partition in a topic's znode. A broker that is listed twice counts once."""
+    replicas = znode.partitions.get(number, ())
     return ReplicaAssignment(
-        replicas_in(znode, number),
+        replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
         znode.adding_replicas.get(number, ()),
         znode.removing_replicas.get(number, ()),
     )
-
-
-def replicas_in(znode: TopicZnode, number: PartitionId) -> tuple[BrokerId, ...]:
-    """Return the replicas of a partition in a topic's znode. A broker that is listed twice counts once."""
-    replicas = znode.partitions.get(number, ())
-    return replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas))
