@@ -1,9 +1,9 @@
 # Everything that is done with a checkout. `make demo` and `make test` each work on a fresh one.
 .DEFAULT_GOAL := help
-.PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-storms bench-ingest
-.PHONY: bench-page bench-streaming bench-beside bench-questions bench-fleet mutants soak
+.PHONY: help install install-dev demo test test-all test-nightly test-pythons durations check check-deploy validators bench bench-core bench-ingest
+.PHONY: bench-page bench-streaming bench-beside bench-questions bench-fleet soak
 .PHONY: lint type generated prose audit format docs docs-site rules
-.PHONY: boards board-schema lighthouse pictures record dist release lock clean
+.PHONY: boards board-schema pictures record dist release lock clean
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
@@ -95,9 +95,6 @@ endif
 bench-core: install-dev ## Time and memory of the core (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m lab.bench.core $(BENCH_ARGS)
 
-bench-storms: install-dev ## What a record costs while hundreds of partitions or topics change (BENCH_ARGS='--sizes 100 400')
-	@.venv/bin/python -m lab.bench.storms $(BENCH_ARGS)
-
 bench-ingest: install-dev ## Read and watch 200,000 partitions of a real ZooKeeper (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m lab.bench.ingest $(BENCH_ARGS)
 
@@ -107,7 +104,7 @@ bench-page: install-dev ## The live page in a real browser and with 50 clients, 
 bench-questions: install-dev ## Each question at a real ZooKeeper, beside kafka-topics.sh (BENCH_ARGS='--partitions 20000')
 	@.venv/bin/python -m lab.bench.questions $(BENCH_ARGS)
 
-bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000 --fleet 50x2000')
+bench-streaming: install-dev ## The Spark job: ready, latency, a broker's loss, by size (BENCH_ARGS='--partitions 200000')
 	@.venv/bin/python -m lab.bench.streaming $(BENCH_ARGS)
 
 bench-beside: install-dev ## Watcher and job beside a real controller: from nothing to complete, a broker's loss (BENCH_ARGS='--partitions 20000')
@@ -115,9 +112,6 @@ bench-beside: install-dev ## Watcher and job beside a real controller: from noth
 
 bench-fleet: install-dev ## A fleet through watch, Kafka, job and serve, each killed once (BENCH_ARGS='--clusters 60 --partitions 500')
 	@.venv/bin/python -m lab.bench.whole_fleet $(BENCH_ARGS)
-
-mutants: install-dev ## Which of 100 mutants of the core the tests catch (BENCH_ARGS='--seed 2 --mutants 20'): hours
-	@.venv/bin/python -m lab.bench.mutants $(BENCH_ARGS)
 
 HOURS ?= 1
 
@@ -152,13 +146,12 @@ SECONDS ?= 180
 
 REGISTERED ?= 0
 PARTITIONS ?= 0
-RACKS ?= 0
 SETTINGS ?=
 
 # A large cluster: REGISTERED=27 PARTITIONS=10000 BROKERS=3; an upgrade: UPGRADE_TO=3.9.2 KAFKA=2.8.2.
 record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=FILE.tar.xz KAFKA=3.9.2 SETTINGS='K=V')
 	.venv/bin/python -m lab.record $(SEED) --kafka $(KAFKA) --brokers $(BROKERS) --seconds $(SECONDS) \
-		--registered $(REGISTERED) --partitions $(PARTITIONS) --racks $(RACKS) $(addprefix --setting ,$(SETTINGS)) \
+		--registered $(REGISTERED) --partitions $(PARTITIONS) $(addprefix --setting ,$(SETTINGS)) \
 		$(addprefix --upgrade-to ,$(UPGRADE_TO)) \
 		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)
 
@@ -171,7 +164,6 @@ docs: install-dev ## Write the pages of docs/ that are made from the code
 	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
 	.venv/bin/python docs/receivers.py > docs/reference/receivers.md
 	.venv/bin/python docs/postmortem.py
-	.venv/bin/python docs/benchmarks.py
 
 SITE_PYTHON := build/site-env/bin/python
 
@@ -196,10 +188,6 @@ rules: ## Write the rules of Prometheus with absolute links in build/rules (PAGE
 
 pictures: install-dev ## Take the screenshots in docs/page: the live page in every state, in a real browser
 	.venv/bin/python -m tests.dashboards.page_pictures
-
-lighthouse: install-dev ## Rate the live page by Lighthouse on a phone and a laptop: minutes (needs npm)
-	cd tests/dashboards/lighthouse && npm install --silent --no-audit --no-fund
-	.venv/bin/python -m tests.dashboards.page_ratings
 
 board-schema: ## Renew the JSON Schema of a board from Grafana's published types (needs npm)
 	cd tests/dashboards/grafana_schema && npm install --silent --no-audit --no-fund && npm run --silent make

@@ -26,7 +26,7 @@ from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from lab.bench.core import BROKERS, Replicas, replica_lists
-from lab.bench.figures import Figure, listed, machine
+from lab.bench.figures import Figure, machine, print_listed
 from lab.bench.ingest import build, connected, states
 from lab.bench.job import Job
 from lab.bench.questions import complete
@@ -169,11 +169,8 @@ def main() -> None:
     asked = parser.parse_args()
     make_class_archive()  # an installation has the archive, too
     figures = measure(asked.partitions, Console(stderr=True))
-    if asked.json:
-        print(json.dumps({figure.name: figure.value for figure in figures}, indent=2))
-    else:
-        where = f"{machine()}, load average {os.getloadavg()[0]:.1f}"
-        Console().print(listed(f"Beside a real controller, {asked.partitions:,} partitions; {where}", figures))
+    title = f"Beside a real controller, {asked.partitions:,} partitions; {machine()}, load {os.getloadavg()[0]:.1f}"
+    print_listed(title, figures, as_json=asked.json)
 
 
 if __name__ == "__main__":

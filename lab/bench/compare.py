@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,24 +123,6 @@ def table(benchmark: str, base: str, rounds: list[tuple[Figures, Figures]]) -> T
     return shown
 
 
-def keep(file: Path, benchmark: str, base: str, options: Sequence[str], rounds: list[tuple[Figures, Figures]]) -> None:
-    """Add the rounds to a file, with the machine and the two checkouts."""
-    kept = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else []
-    kept.append(
-        {
-            "benchmark": benchmark,
-            "command": shlex.join(["make", "bench", f"BASE={base}", f"BENCH_ARGS={shlex.join(sys.argv[2:])}"]),
-            "options": list(options),
-            "base": commit_of(base),
-            "now": commit_of("HEAD"),
-            "machine": machine(),
-            "load_average": round(os.getloadavg()[0], 1),
-            "rounds": [{"base": then, "now": now} for then, now in rounds],
-        }
-    )
-    file.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
-
-
 def main() -> None:
     """Compare, and print a table a benchmark."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0], epilog="Other options go to the benchmarks.")
@@ -149,9 +130,6 @@ def main() -> None:
     parser.add_argument("--benchmark", nargs="+", choices=BENCHMARKS, default=BENCHMARKS)
     parser.add_argument("--rounds", type=int, default=ROUNDS, metavar="N")
     parser.add_argument("--partitions", default="200000", metavar="N")
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="add the rounds to this file, from which docs/benchmarks.py draws"
-    )
     asked, of_benchmarks = parser.parse_known_args()
     base = checked_out(asked.base)
     screen = Console(width=140)
@@ -168,8 +146,6 @@ def main() -> None:
             screen.print(str(error))
             continue
         screen.print(table(" ".join((benchmark, *options[2:])), asked.base, rounds))
-        if asked.out:
-            keep(asked.out, benchmark, asked.base, options[1:], rounds)
 
 
 if __name__ == "__main__":

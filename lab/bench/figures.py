@@ -52,17 +52,20 @@ def print_by_size(title: str, sizes: Sequence[int], columns: Sequence[Sequence[F
         named = [{figure.name: figure.value for figure in column} for column in columns]
         print(json.dumps(dict(zip(map(str, sizes), named, strict=True)), indent=2))
     else:
-        Console().print(by_size(title, sizes, columns))
+        Console(width=140).print(by_size(title, sizes, columns))
 
 
-def listed(title: str, measured: Iterable[Figure]) -> Table:
-    """Return the figures as one column."""
+def print_listed(title: str, measured: Iterable[Figure], *, as_json: bool) -> None:
+    """Print the figures as one column, or as JSON."""
+    if as_json:
+        print(json.dumps({figure.name: figure.value for figure in measured}, indent=2))
+        return
     shown = Table(title=title, title_justify="left")
     for heading in ("", "figure", "goal"):
         shown.add_column(heading, justify="right" if heading == "figure" else "left")
     for figure in measured:
         shown.add_row(figure.name, str(figure), figure.goal)
-    return shown
+    Console().print(shown)
 
 
 def latencies(name: str, seconds: Sequence[float], goals: tuple[str, str] = ("", "")) -> Iterator[Figure]:

@@ -19,14 +19,12 @@ import zlib
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from kazoo.client import KazooClient
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
@@ -34,6 +32,7 @@ from controller.contract.records import Record, RecordKind, decode_record
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
 from lab.bench.core import PARTITIONS_A_TOPIC, Replicas
+from lab.bench.figures import Figure, print_listed
 from tests.relay import Relay
 from tests.waiting import eventually
 from transport.journal import end_offset, read_journal
@@ -43,22 +42,6 @@ IN_FLIGHT = 1_000
 SINGLE_CHANGES = 300
 DEADLINE_SECONDS = 600
 until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.001)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """One scenario with kazoo's pipelined reads, if they have a counterpart, and with Kontrast."""
-
-    name: str
-    unit: str
-    pipelined: float | None
-    ours: float
-    goal: str = ""
-
-    @property
-    def ratio(self) -> float | None:
-        """Return kazoo's figure divided by Kontrast's. Above 1 Kontrast is better."""
-        return self.pipelined / self.ours if self.pipelined and self.ours else None
 
 
 def topic(number: int) -> str:
@@ -207,31 +190,32 @@ class Journal:
         return self.kinds.get(kind, 0) >= count
 
 
-def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iterator[Measured]:
+def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iterator[Figure]:
     """Yield a complete read, then the figures of a watcher."""
     pipelined, _ = kazoo_reads(client, partitions)
     started = time.perf_counter()
     read = read_once(ZooKeeperConfig(zookeeper=zookeeper.connect_string), threading.Event())
     ours = time.perf_counter() - started
     assert len(read.values) >= partitions + partitions // PARTITIONS_A_TOPIC
-    yield Measured("complete read", "s", pipelined, ours, "25 times the pipelined reads")
+    yield Figure("complete read by kazoo, pipelined", "s", pipelined)
+    yield Figure("complete read", "s", ours, "a 25th of the pipelined reads")
     paths = states(partitions)[: min(20_000, partitions)]
     yield from _watched(zookeeper, client, paths)
     yield from _cut_off(zookeeper, client, paths)
 
 
-def _watched(zookeeper: ZooKeeper, client: KazooClient, paths: list[str]) -> Iterator[Measured]:
+def _watched(zookeeper: ZooKeeper, client: KazooClient, paths: list[str]) -> Iterator[Figure]:
     """Yield the figures of a watcher that stays connected."""
     with _watching(zookeeper.port) as journal:
-        yield Measured("watches on the server", "", None, server_watches(zookeeper), "at most 10")
+        yield Figure("watches on the server", "", server_watches(zookeeper), "at most 10")
         ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
-        yield Measured(f"burst of {len(paths):,} changes, all known", "s", None, ours)
+        yield Figure(f"burst of {len(paths):,} changes, all known", "s", ours)
         latencies = sorted(_single_changes(client, journal, paths))
-        yield Measured("a change, to the sink's acknowledgement, p50", "ms", None, statistics.median(latencies))
-        yield Measured("the same, p99", "ms", None, latencies[int(len(latencies) * 0.99)], "at most 25")
+        yield Figure("a change, to the sink's acknowledgement, p50", "ms", statistics.median(latencies))
+        yield Figure("the same, p99", "ms", latencies[int(len(latencies) * 0.99)], "at most 25")
 
 
-def _cut_off(zookeeper: ZooKeeper, client: KazooClient, paths: list[str]) -> Iterator[Measured]:
+def _cut_off(zookeeper: ZooKeeper, client: KazooClient, paths: list[str]) -> Iterator[Figure]:
     """Yield the figures of a watcher that loses its connection."""
     with Relay(zookeeper.port) as relay, _watching(relay.port) as journal:
         yield from _resync(relay, client, journal, paths)
@@ -270,7 +254,7 @@ def _single_changes(client: KazooClient, journal: Journal, paths: list[str]) -> 
         yield (time.perf_counter() - started) * 1_000
 
 
-def _resync(relay: Relay, client: KazooClient, journal: Journal, paths: list[str]) -> Iterator[Measured]:
+def _resync(relay: Relay, client: KazooClient, journal: Journal, paths: list[str]) -> Iterator[Figure]:
     sessions = journal.kinds.get(RecordKind.SESSION, 0)
     relay.close_door()
     until(lambda: journal.has(RecordKind.SESSION, sessions + 1))  # it reports the lost connection
@@ -279,25 +263,8 @@ def _resync(relay: Relay, client: KazooClient, journal: Journal, paths: list[str
     started = time.perf_counter()
     relay.open_door()
     until(lambda: journal.has(RecordKind.SESSION, sessions + 2))  # it reports that it is in step again
-    yield Measured("in step again after a lost connection", "s", None, time.perf_counter() - started)
-    yield Measured("records published for the one change meanwhile", "", None, journal.nodes - nodes, "1")
-
-
-def table(measured: list[Measured], partitions: int) -> Table:
-    """Return the figures as columns."""
-    shown = Table(title=f"Watching {partitions:,} partitions of a real ZooKeeper", title_justify="left")
-    for heading in ("", "kazoo, pipelined", "Kontrast", "ratio", "goal"):
-        shown.add_column(heading, justify="left" if heading in ("", "goal") else "right")
-    for row in measured:
-        cells = [_figure(value, row.unit) for value in (row.pipelined, row.ours)]
-        shown.add_row(row.name, *cells, _figure(row.ratio, ""), row.goal)
-    return shown
-
-
-def _figure(value: float | None, unit: str) -> str:
-    if value is None:
-        return ""
-    return f"{value:,.0f} {unit}".rstrip() if value >= 1_000 else f"{value:.3g} {unit}".rstrip()
+    yield Figure("in step again after a lost connection", "s", time.perf_counter() - started)
+    yield Figure("records published for the one change meanwhile", "", journal.nodes - nodes, "1")
 
 
 def main() -> None:
@@ -316,11 +283,8 @@ def main() -> None:
         build(client, asked.partitions, shown)
         measured = list(readings(zookeeper, client, asked.partitions))
         client.stop()
-    if asked.json:
-        named = {row.name: {"pipelined": row.pipelined, "ours": row.ours, "ratio": row.ratio} for row in measured}
-        print(json.dumps(named, indent=2))
-    else:
-        Console().print(table(measured, asked.partitions))
+    title = f"Watching {asked.partitions:,} partitions of a real ZooKeeper"
+    print_listed(title, measured, as_json=asked.json)
 
 
 if __name__ == "__main__":

@@ -62,21 +62,14 @@ class Output:
 class Job:
     """A running job, its source and its outputs, in a directory."""
 
-    def __init__(
-        self,
-        directory: Path,
-        options: Sequence[str],
-        program: Sequence[str] = KONTRAST,
-        environment: Mapping[str, str] | None = None,
-    ) -> None:
+    def __init__(self, directory: Path, options: Sequence[str]) -> None:
         directory.mkdir(exist_ok=True)
         self.directory = directory
         self.outputs = {output: Output(directory / "outputs" / output) for output in (*OUTPUTS, "job")}
         self._appending = threading.Lock()
-        self._command = [*program, "--checkpoint", str(directory / "checkpoint")]
+        self._command = [*KONTRAST, "--checkpoint", str(directory / "checkpoint")]
         self._command += ["--from", f"journal:{directory / 'records'}", "--to", f"journal:{directory / 'outputs'}"]
         self._command += options
-        self._environment = environment
         self._log = (directory / "log").open("wb")
 
     @cached_property
@@ -88,7 +81,7 @@ class Job:
     def running(self) -> Iterator[Job]:
         """Start the job, and stop it cleanly in the end."""
         self._process = subprocess.Popen(
-            self._command, cwd=ROOT, env=self._environment, stdout=self._log, stderr=self._log, start_new_session=True
+            self._command, cwd=ROOT, stdout=self._log, stderr=self._log, start_new_session=True
         )
         try:
             yield self
@@ -117,12 +110,12 @@ class Job:
         with self._appending:
             self.source.append(lines)
 
-    def seconds_of(self, line: bytes, output: str, cluster: str = "bench") -> float:
+    def seconds_of(self, line: bytes, output: str) -> float:
         """Return the time from appending the record until its row can be read."""
         seq = json.loads(line)["seq"]
         began = time.perf_counter()
         self.append([line])
-        self.until_row(output, lambda row: row.seq >= seq and row.cluster == cluster)
+        self.until_row(output, lambda row: row.seq >= seq)
         return time.perf_counter() - began
 
     def seconds_of_restart(self, line: bytes) -> float:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import http.client
-import json
 import socket
 import statistics
 import tempfile
@@ -22,9 +21,8 @@ from functools import partial
 from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
-from rich.console import Console
 
-from lab.bench.figures import Figure, by_size
+from lab.bench.figures import Figure, print_by_size
 from lab.bench.serve import BROKERS, DEADLINE_SECONDS, Outputs, Serve, serving
 from tests.programs import program
 from tests.waiting import eventually
@@ -138,7 +136,7 @@ def updates(running: Serve, outputs: Outputs, case: str) -> Iterator[Figure]:
 
 def figures(outputs: Outputs) -> Iterator[Figure]:
     """Yield all scenarios."""
-    brokers = [*map(outputs.broker, range(outputs.brokers)), outputs.controller()]
+    brokers = [*map(outputs.broker, range(BROKERS)), outputs.controller()]
     topics = outputs.write([*brokers, *map(outputs.partition, range(outputs.partitions))])
     with serving(outputs.directory) as running, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program("chromium"), args=["--no-sandbox"])
@@ -155,8 +153,6 @@ def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, nargs="+", default=[12_000, 200_000], metavar="N")
-    parser.add_argument("--topics", type=int, metavar="N", help="by default one for each 100 partitions")
-    parser.add_argument("--brokers", type=int, default=BROKERS, metavar="N")
     parser.add_argument("--json", action="store_true", help="print the figures as JSON")
     asked = parser.parse_args()
     measured = {}
@@ -164,13 +160,9 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as directory:
             outputs = Path(directory) / "outputs"
             outputs.mkdir()
-            measured[partitions] = list(figures(Outputs(outputs, partitions, asked.topics, asked.brokers)))
-    if asked.json:
-        shown = {size: {each.name: [each.value, each.unit] for each in found} for size, found in measured.items()}
-        print(json.dumps(shown, indent=2))
-    else:
-        title = f"the page of {asked.brokers} brokers, by number of partitions"
-        Console().print(by_size(title, measured, measured.values()))
+            measured[partitions] = list(figures(Outputs(outputs, partitions)))
+    title = f"the page of {BROKERS} brokers, by number of partitions"
+    print_by_size(title, list(measured), list(measured.values()), as_json=asked.json)
 
 
 if __name__ == "__main__":

@@ -15,18 +15,17 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
 from kazoo.client import KazooClient
 from rich.console import Console
-from rich.table import Table
 
 from cli.embedded.kafka import kafka_class_path
 from cli.embedded.zookeeper import ZooKeeper
 from lab.bench.core import BROKERS, replica_lists
+from lab.bench.figures import Figure, print_listed
 from lab.bench.ingest import build, connected, kazoo_reads, states
 from streaming.java.installation import find_java
 from tests.older_releases import KAFKA_BROKERS, older_jars
@@ -38,8 +37,6 @@ RUNS = 3
 TOOL = "kafka-topics.sh --describe --unavailable-partitions"
 KAZOO = "kazoo's pipelined reads of every topic and state"
 DECODING = "msgspec's decoding of these bytes"
-COMPARED_WITH_KAZOO = "kontrast snapshot --json"
-TIMES_QUICKER = 12
 TOOLS_RELEASE = "2.8.2"
 TOOLS_HEAP_MB = 1_000
 QUESTIONS = (
@@ -57,17 +54,6 @@ QUESTIONS = (
     "whatif --rolling",
     "place --from-cluster --drain 3",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A command, the seconds and CPU seconds of its fastest run, how many lines it printed, and its goal."""
-
-    command: str
-    seconds: float
-    lines: int
-    cpu_seconds: float | None = None
-    goal_seconds: float | None = None
 
 
 def take_offline(client: KazooClient, partitions: int, gone: int) -> None:
@@ -102,16 +88,17 @@ def complete(client: KazooClient) -> None:
         client.set(f"/brokers/topics/{name}", json.dumps(content).encode())
 
 
-def timed(shown: str, command: list[str], codes: tuple[int, ...], goal_seconds: float | None = None) -> Measured:
-    """Return the fastest of some runs."""
+def timed(shown: str, command: list[str], codes: tuple[int, ...], goal: str = "") -> Iterator[Figure]:
+    """Yield the time of the fastest of some runs, and its CPU time."""
     runs = []
     for _ in range(RUNS):
         began, used = time.perf_counter(), _children_cpu_seconds()
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-        seconds, cpu_seconds = time.perf_counter() - began, _children_cpu_seconds() - used
+        runs.append((time.perf_counter() - began, _children_cpu_seconds() - used))
         assert done.returncode in codes, f"{shown}: {done.stdout[-2000:]}{done.stderr}"
-        runs.append(Measured(shown, seconds, len(done.stdout.splitlines()), cpu_seconds, goal_seconds))
-    return min(runs, key=lambda run: run.seconds)
+    seconds, cpu_seconds = min(runs)
+    yield Figure(shown, "s", seconds, goal)
+    yield Figure(f"{shown}, CPU", "s", cpu_seconds)
 
 
 def _children_cpu_seconds() -> float:
@@ -119,7 +106,7 @@ def _children_cpu_seconds() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> list[Measured]:
+def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> Iterator[Figure]:
     """Measure each question, and Kafka's own tool, one after the other on the same cluster."""
     client = connected(zookeeper)
     try:
@@ -130,17 +117,16 @@ def measure(zookeeper: ZooKeeper, partitions: int, shown: Console) -> list[Measu
         take_offline(client, partitions, gone=BROKERS)
         where = ["--zookeeper", zookeeper.connect_string]
         goals = dict.fromkeys(QUESTIONS, OTHER_QUESTIONS_SECONDS) | QUESTION_SECONDS
-        found = [
-            timed(f"kontrast {question}", [sys.executable, "-m", "cli", *question.split(), *where], (0, 1), goal)
-            for question, goal in goals.items()
-        ]
+        for question, goal in goals.items():
+            command = [sys.executable, "-m", "cli", *question.split(), *where]
+            yield from timed(f"kontrast {question}", command, (0, 1), f"at most {goal:g}")
         class_path = ":".join(map(str, kafka_class_path(older_jars(KAFKA_BROKERS[TOOLS_RELEASE]))))
         java = [str(find_java()), f"-Xmx{TOOLS_HEAP_MB}m", "-cp", class_path, "kafka.admin.TopicCommand"]
         tool = [*java, *where, "--describe", "--unavailable-partitions"]
         reads = [kazoo_reads(client, partitions) for _ in range(RUNS)]
-        kazoo = Measured(KAZOO, min(seconds for seconds, _ in reads), 0)
-        decoding = Measured(DECODING, min(decode_seconds(contents) for _, contents in reads), 0)
-        return [*found, timed(TOOL, tool, (0,)), kazoo, decoding]
+        yield from timed(TOOL, tool, (0,))
+        yield Figure(KAZOO, "s", min(seconds for seconds, _ in reads), "12 times `kontrast snapshot --json`")
+        yield Figure(DECODING, "s", min(decode_seconds(contents) for _, contents in reads))
     finally:
         client.stop()
         client.close()
@@ -155,36 +141,6 @@ def decode_seconds(contents: Sequence[bytes]) -> float:
     return time.perf_counter() - began
 
 
-def table(measured: list[Measured], partitions: int) -> Table:
-    """Return the times as columns."""
-    title = f"Questions about {partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper"
-    shown = Table(title=title, title_justify="left")
-    for heading in ("command", "seconds", "CPU seconds", "lines", "goal", "quicker than Kafka's tool"):
-        shown.add_column(heading, justify="left" if heading == "command" else "right")
-    (tool,) = (row for row in measured if row.command == TOOL)
-    over_kazoo, over_decoding = ratios(measured).values()
-    shown.caption = (
-        f"{COMPARED_WITH_KAZOO} is {over_kazoo:.1f} times as quick as kazoo, goal {TIMES_QUICKER}, "
-        f"and takes {over_decoding:.1f} times as long as msgspec's decoding alone"
-    )
-    for row in measured:
-        cpu = "" if row.cpu_seconds is None else f"{row.cpu_seconds:.2f}"
-        goal = "" if row.goal_seconds is None else f"{row.goal_seconds:g} s"
-        ratio = "" if row.cpu_seconds is None or row is tool else f"{tool.seconds / row.seconds:.1f} times"
-        shown.add_row(row.command, f"{row.seconds:.3g}", cpu, str(row.lines or ""), goal, ratio)
-    return shown
-
-
-def ratios(measured: Sequence[Measured]) -> dict[str, float]:
-    """Return a snapshot's time beside kazoo's reads, and beside the decoding alone, by the name of the ratio."""
-    seconds = {row.command: row.seconds for row in measured}
-    snapshot = seconds[COMPARED_WITH_KAZOO]
-    return {
-        f"{KAZOO} / {COMPARED_WITH_KAZOO}": seconds[KAZOO] / snapshot,
-        f"{COMPARED_WITH_KAZOO} / {DECODING}": snapshot / seconds[DECODING],
-    }
-
-
 def main() -> None:
     """Measure, and print a table or JSON."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -196,12 +152,9 @@ def main() -> None:
         tempfile.TemporaryDirectory() as directory,
         ZooKeeper(Path(directory), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
     ):
-        measured = measure(zookeeper, asked.partitions, shown)
-    if asked.json:
-        named: dict[str, object] = {row.command: [round(row.seconds, 3), row.cpu_seconds] for row in measured}
-        print(json.dumps({**named, **ratios(measured)}, indent=2))
-    else:
-        Console().print(table(measured, asked.partitions))
+        measured = list(measure(zookeeper, asked.partitions, shown))
+    title = f"Questions about {asked.partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper"
+    print_listed(title, measured, as_json=asked.json)
 
 
 if __name__ == "__main__":

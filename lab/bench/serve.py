@@ -32,11 +32,9 @@ until = partial(eventually, within_seconds=DEADLINE_SECONDS, pause_seconds=0.05)
 class Outputs:
     """A made-up cluster's outputs, as the job would write them."""
 
-    def __init__(self, directory: Path, partitions: int, topics: int | None = None, brokers: int = BROKERS) -> None:
+    def __init__(self, directory: Path, partitions: int) -> None:
         self.directory = directory
         self.partitions = partitions
-        self.brokers = brokers
-        self._partitions_a_topic = PARTITIONS_A_TOPIC if topics is None else -(-partitions // topics)
         self._rows = Rows()
         self._topics = 0
 
@@ -52,8 +50,8 @@ class Outputs:
     def gauges(self) -> GaugesRow:
         """Return gauges that count one topic more each time, so that a reader can identify them."""
         self._topics += 1
-        shares = dict.fromkeys(range(self.brokers), self.partitions // self.brokers)
-        counts = {"active_brokers": self.brokers, "topics": self._topics, "partitions": self.partitions}
+        shares = dict.fromkeys(range(BROKERS), self.partitions // BROKERS)
+        counts = {"active_brokers": BROKERS, "topics": self._topics, "partitions": self.partitions}
         return self._rows.gauges(**self._now(), **counts, leaders_by_broker=shares, replicas_by_broker=shares)
 
     def offline(self, at: int) -> Iterable[Row]:
@@ -73,11 +71,11 @@ class Outputs:
         return {"cluster": "bench", "time_ms": int(time.time() * 1000)}
 
     def _name(self, at: int) -> tuple[str, int]:
-        topic, number = divmod(at, self._partitions_a_topic)
+        topic, number = divmod(at, PARTITIONS_A_TOPIC)
         return f"topic-{topic:05}", number
 
     def _hosts(self, at: int) -> dict[str, Any]:
-        hosts = tuple((at + place) % self.brokers for place in range(3))
+        hosts = tuple((at + place) % BROKERS for place in range(3))
         return {"leader": hosts[0], "leader_epoch": 3, "isr": hosts, "replicas": hosts}
 
     def write(self, rows: Iterable[Row]) -> int:
@@ -96,38 +94,28 @@ class Outputs:
 class Serve:
     """A separate `kontrast serve` with a client."""
 
-    def __init__(self, directory: Path, *flags: str) -> None:
-        self._log = directory.parent / f"serve-{len(flags)}.log"
+    def __init__(self, directory: Path) -> None:
+        self._log = directory.parent / "serve.log"
         command = [sys.executable, "-m", "cli", "serve", "--from", f"journal:{directory}", "--listen", "127.0.0.1:0"]
         with self._log.open("wb") as log:
-            self._process = subprocess.Popen([*command, *flags], stderr=log, cwd=Path(__file__).parents[2])
+            self._process = subprocess.Popen(command, stderr=log, cwd=Path(__file__).parents[2])
         found = until(lambda: re.search(r"metrics: http://([^/]+)/metrics", self._log.read_text()))
         assert found is not None
         self.address = f"http://{found[1]}"
         self._connection = http.client.HTTPConnection(found[1], timeout=DEADLINE_SECONDS)
 
-    def get(self, path: str, **headers: str) -> bytes:
+    def get(self, path: str) -> bytes:
         """Return the answer's body as it came over the wire."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
         try:
-            self._connection.request("GET", path, headers=named)
+            self._connection.request("GET", path)
             answer = self._connection.getresponse()
         except http.client.RemoteDisconnected:  # the server closes a connection after some seconds without a request
             self._connection.close()
-            self._connection.request("GET", path, headers=named)
+            self._connection.request("GET", path)
             answer = self._connection.getresponse()
         body = answer.read()
         assert answer.status == 200, (path, answer.status, body)
         return body
-
-    def seconds_of(self, path: str, times: int) -> list[float]:
-        """Ask again and again. Return the time until the last byte of each answer."""
-        seconds = []
-        for _ in range(times):
-            started = time.perf_counter()
-            self.get(path)
-            seconds.append(time.perf_counter() - started)
-        return seconds
 
     def value(self, sample: str) -> float | None:
         """Return the sample's value on /metrics, or None before it exists."""
@@ -137,11 +125,6 @@ class Serve:
     def wait_for(self, topics: int) -> None:
         """Return when it has read the heartbeat that counts so many topics."""
         until(lambda: self.value('kontrast_topics{kafka_cluster="bench"}') == topics)
-
-    def memory_bytes(self) -> float:
-        status = Path(f"/proc/{self._process.pid}/status").read_text()
-        (kilobytes,) = re.findall(r"^VmRSS:\s+(\d+) kB", status, re.MULTILINE)
-        return 1024 * int(kilobytes)
 
     def cpu_seconds(self) -> float:
         fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
@@ -153,8 +136,8 @@ class Serve:
 
 
 @contextmanager
-def serving(directory: Path, *flags: str) -> Iterator[Serve]:
-    running = Serve(directory, *flags)
+def serving(directory: Path) -> Iterator[Serve]:
+    running = Serve(directory)
     try:
         yield running
     finally:

@@ -26,21 +26,14 @@ from controller.contract.records import decode_record
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import step, steps
-from lab.bench import floor
 from lab.bench.core import Lines
-from lab.bench.figures import Figure, by_size, latencies
-from lab.bench.fleet import fleet_figures, fleet_of
+from lab.bench.figures import Figure, latencies, print_by_size
 from lab.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
 from streaming.spark_class_archive import make as make_class_archive
 from tests.processes import command_line_of, descendants, program_of
 from transport.journal import end_offset
 
 HEARTBEATS = 60
-TIMES = "times"
-FLOOR_WARM_UP, FLOOR_ROUNDS = 20, 80
-FLOOR_PARTITIONS = 1_000  # the number does not matter, because the floor passes each record through
-# A job's time as a multiple of the floor's, at the median and at the 99th percentile.
-FLOOR_GOALS = {"change": ("at most 1.15", "at most 1.4"), "heartbeat": ("at most 1.1", "")}
 LOADED_SECONDS = 10
 READY = "the gauges are complete"
 _STAGE_LOOK_SECONDS = 0.02  # a look at all processes takes 3 ms, which a busier loop would take from the start
@@ -107,8 +100,6 @@ def figures(partitions: int, options: Sequence[str], say: Callable[[str], None])
             yield from latencies("one change at a time", took)
             took = [job.seconds_of(lines.heartbeat(), "gauges") for _ in range(HEARTBEATS)]
             yield from latencies("a heartbeat alone", took)
-            say("a job that passes records through")
-            yield from ratios_to_floor(job, lines, changes, options)
             say("1,000 changes a second")
             before = job.sizes()
             yield from latencies("under 1,000 changes a second", under_load(job, changes))
@@ -143,34 +134,6 @@ def stages(job: Job, began: float) -> dict[str, float]:
     return dict(sorted(seconds.items(), key=itemgetter(1)))
 
 
-def ratios_to_floor(job: Job, lines: Lines, changes: Iterator[bytes], options: Sequence[str]) -> Iterator[Figure]:
-    """Yield the times of changes and heartbeats as multiples of those of a job without the core.
-
-    The two take turns, so that other work of the machine slows both.
-    """
-    with tempfile.TemporaryDirectory(prefix="bench-") as directory:
-        passing = Job(Path(directory), options, floor.PROGRAM)
-        own = Lines(FLOOR_PARTITIONS)
-        passing.source.append(own.snapshot())
-        jobs = {"job": (job, lines, changes), "floor": (passing, own, own.endless_changes())}
-        with passing.running():
-            passing.until_row("metadata", lambda _: True)
-            took: dict[tuple[str, str], list[float]] = {}
-            for number in range(-FLOOR_WARM_UP, FLOOR_ROUNDS):
-                for name, (each, its_lines, its_changes) in jobs.items():
-                    for kind, line, output in (
-                        ("change", next(its_changes), "metadata"),
-                        ("heartbeat", its_lines.heartbeat(), "gauges"),
-                    ):
-                        seconds = each.seconds_of(line, output)
-                        took.setdefault((kind, name), []).extend([seconds] if number >= 0 else [])
-    for kind, goals in FLOOR_GOALS.items():
-        of_job, of_floor = (list(latencies("", took[kind, name])) for name in ("job", "floor"))
-        for percentile, above, below, goal in zip(("p50", "p99"), of_job, of_floor, goals, strict=True):
-            yield Figure(f"a {kind} of the floor, {percentile}", "s", below.value)
-            yield Figure(f"a {kind} / the floor's, {percentile}", TIMES, above.value / below.value, goal)
-
-
 def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[Figure]:
     """Yield a broker's loss, and the writes that confirm its expected rows."""
     # Metadata is the longest of the outputs that are written together, and only alerts precede them.
@@ -184,24 +147,10 @@ def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[F
     yield Figure("the writes that confirm it, all out", "s", time.perf_counter() - began)
 
 
-def show(of: str, sizes: Sequence[int | str], columns: Sequence[Sequence[Figure]]) -> None:
-    """Print the figures by size."""
-    title = f"The Spark job, {of}; load average {os.getloadavg()[0]:.1f}"
-    Console(width=140).print(by_size(title, sizes, columns))
-
-
 def options() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--partitions", type=int, nargs="*", default=[20_000, 200_000, 1_000_000], metavar="N")
-    parser.add_argument(
-        "--fleet",
-        type=fleet_of,
-        nargs="*",
-        default=[],
-        metavar="CLUSTERSxPARTITIONS",
-        help="also many clusters at once",
-    )
     parser.add_argument(
         "--option", action="append", default=[], help="of `kontrast stream`, like --option=--master=local[1]"
     )
@@ -218,19 +167,9 @@ def main() -> None:
     def saying(size: str) -> Callable[[str], None]:
         return lambda word: screen.print(f"{size}: {word}")
 
-    clusters = {str(size): list(figures(size, asked.option, saying(f"{size:,}"))) for size in asked.partitions}
-    fleets = {}
-    for count, partitions in asked.fleet:
-        name = f"{count}x{partitions}"
-        fleets[name] = list(fleet_figures(count, partitions, asked.option, saying(name)))
-    if asked.json:
-        columns = {**clusters, **fleets}.items()
-        print(json.dumps({size: {figure.name: figure.value for figure in found} for size, found in columns}, indent=2))
-        return
-    if clusters:
-        show("one cluster; by partitions", asked.partitions, list(clusters.values()))
-    if fleets:
-        show("many clusters; clusters x partitions", list(fleets), list(fleets.values()))
+    columns = [list(figures(size, asked.option, saying(f"{size:,}"))) for size in asked.partitions]
+    title = f"The Spark job; by partitions; load average {os.getloadavg()[0]:.1f}"
+    print_by_size(title, asked.partitions, columns, as_json=asked.json)
 
 
 if __name__ == "__main__":

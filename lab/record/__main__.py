@@ -1,7 +1,7 @@
 """Record a real cluster under random actions: `python -m lab.record SEED --out FILE.tar.xz`.
 
 The command line and the order of a recording belong here. `actions` has the events of a small cluster, `large` of a
-large one, and `racks` of a cluster with racks. `keeping` chooses the lines of logs that are kept.
+large one. `keeping` chooses the lines of logs that are kept.
 """
 
 from __future__ import annotations
@@ -29,11 +29,8 @@ from lab.record.filling import fill, first_topics
 from lab.record.gauges import GaugeSampler
 from lab.record.keeping import keep_what_is_counted, keep_what_the_controllers_said
 from lab.record.large import LargeActions, load_seconds
-from lab.record.places import Place, place_of, write_hosts
-from lab.record.racks import RackScenes
 from lab.record.registered import Heartbeats, RegisteredBroker, znode_version
 from lab.record.releases import RELEASES, protocol_of
-from lab.record.shop import shop_with_tenants, topics_of
 from lab.record.steps import Steps
 from lab.record.topics import Topics
 from streaming.errors import StreamError
@@ -119,10 +116,7 @@ class Recorder:
         self._steps.note("fill", partitions=options.partitions, registered=registered)
         near = min(_MOST_NEAR_PARTITIONS, options.partitions)
         real = range(1, options.brokers + 1)
-        if options.racks:
-            topics = topics_of(shop_with_tenants(options.partitions), options.brokers + options.registered)
-        else:
-            topics = first_topics(random.Random(options.seed), real, registered, options.partitions, near)
+        topics = first_topics(random.Random(options.seed), real, registered, options.partitions, near)
         client = KazooClient(hosts=self._zookeeper.connect_string, timeout=30)
         client.start(timeout=30)
         try:
@@ -138,9 +132,6 @@ class Recorder:
 
     def _act(self, brokers: list[RecordedBroker], registered: list[RegisteredBroker], client: KazooClient) -> None:
         options, steps = self._options, self._steps
-        if options.racks:
-            RackScenes(options.racks, brokers, registered, Topics(client), steps).run(options.seconds)
-            return
         admin = Admin(brokers, steps)
         release = RELEASES[options.kafka]
         topics = Topics(client, _SMALL)
@@ -156,11 +147,7 @@ class Recorder:
         admin.close()
 
     def _brokers(self) -> list[RecordedBroker]:
-        options, hosts = self._options, None
-        if options.racks:
-            hosts = self._scratch / "hosts"
-            everyone = range(1, options.brokers + options.registered + 1)
-            write_hosts(hosts, [place_of(number, options.racks) for number in everyone])
+        options = self._options
         unsent_mb = options.registered * options.partitions * _UNSENT_BYTES_A_PARTITION // 1_000_000
         return [
             RecordedBroker(
@@ -171,35 +158,24 @@ class Recorder:
                 self._logs(number),
                 options.settings,
                 _HEAP_MB + options.partitions // _PARTITIONS_A_MB + unsent_mb,
-                clients_apart=bool(options.registered) and not options.racks,
-                place=self._place(number),
-                hosts=hosts,
+                clients_apart=bool(options.registered),
             )
             for number in range(1, options.brokers + 1)
         ]
 
     def _registered(self) -> list[RegisteredBroker]:
         options = self._options
-        first = options.brokers + 1 if options.racks else _FIRST_REGISTERED
         zookeeper, version = ("127.0.0.1", self._zookeeper.port), znode_version(options.protocol)
         return [
-            RegisteredBroker(number, zookeeper, version, self._place(number))
-            for number in range(first, first + options.registered)
+            RegisteredBroker(number, zookeeper, version)
+            for number in range(_FIRST_REGISTERED, _FIRST_REGISTERED + options.registered)
         ]
-
-    def _place(self, number: int) -> Place | None:
-        return place_of(number, self._options.racks) if self._options.racks else None
 
     def _logs(self, number: int) -> Path:
         return self._folder / f"logs{number}"
 
     def _start(self, brokers: list[RecordedBroker], client: KazooClient) -> None:
         self._steps.note("start all")
-        if self._options.racks:  # the third starts first and stays controller in the scenes of real brokers
-            self._launch(brokers[2:3], client)
-        self._launch([broker for broker in brokers if not broker.running], client)
-
-    def _launch(self, brokers: list[RecordedBroker], client: KazooClient) -> None:
         for broker in brokers:
             broker.launch()
         deadline = time.monotonic() + _START_SECONDS
@@ -244,8 +220,6 @@ class Recorder:
         }
         if options.registered:
             description |= {"registered": options.registered, "partitions": options.partitions}
-        if options.racks:
-            description |= {"racks": options.racks}
         if options.upgrade_to:
             description |= {"upgrade_to": options.upgrade_to}
         (self._folder / "recording.json").write_text(json.dumps(description, indent=2) + "\n")
@@ -257,10 +231,9 @@ def read_options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("seed", type=int, metavar="SEED", help="chooses the actions")
     parser.add_argument("--kafka", choices=sorted(RELEASES), default="3.9.2", help="the brokers' release")
     parser.add_argument("--brokers", type=int, default=4, help="how many brokers")
-    parser.add_argument("--seconds", type=float, default=180, help="how long to act, or a scene of racks lasts")
+    parser.add_argument("--seconds", type=float, default=180, help="how long to act")
     parser.add_argument("--registered", type=int, default=0, help="how many more, which never answer")
     parser.add_argument("--partitions", type=int, default=0, help="how many there are before any broker")
-    parser.add_argument("--racks", type=int, default=0, help="play the scenes of a cluster with so many racks")
     parser.add_argument("--setting", action="append", default=[], metavar="KEY=VALUE", help="of all brokers")
     parser.add_argument("--upgrade-to", choices=sorted(RELEASES), metavar="RELEASE", help="roll all brokers to it")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE.tar.xz", help="the archive to write")

@@ -11,7 +11,6 @@ from types import MappingProxyType
 
 from cli.embedded.java import OneProcess, java_command, write_configuration
 from cli.embedded.process import ChildProcess, free_port
-from lab.record.places import Place
 from tests.older_releases import JMX_EXPORTER, class_path_of, older_jars
 
 # The settings of all recordings. The replica gets `recording.SETTINGS`.
@@ -65,10 +64,9 @@ class RecordedBroker(OneProcess):
     """A broker with its data in `directory` and its logs in `logs`, which can be started again and again.
 
     With `clients_apart`, clients hear only of brokers that have a listener for them, not of brokers that never answer.
-    With a `place`, the broker announces its rack and host, which its Java looks up in the file `hosts`.
     """
 
-    def __init__(  # noqa: PLR0913 (five with defaults)
+    def __init__(  # noqa: PLR0913 (three with defaults)
         self,
         broker_id: int,
         kafka: str,
@@ -78,13 +76,10 @@ class RecordedBroker(OneProcess):
         settings: Mapping[str, str] = MappingProxyType({}),
         heap_mb: int = 192,
         clients_apart: bool = False,
-        place: Place | None = None,
-        hosts: Path | None = None,
     ) -> None:
         self.broker_id = broker_id
         self.port = free_port()
         self.gauges_port = free_port()
-        self._hosts = hosts
         self._logs = logs.absolute()
         self._directory = directory = directory.absolute()
         self._settings = {
@@ -94,7 +89,6 @@ class RecordedBroker(OneProcess):
             **(_clients_apart(self.address) if clients_apart else {"listeners": f"PLAINTEXT://{self.address}"}),
             "log.dirs": str(directory / "data"),
             "zookeeper.connect": zookeeper,
-            **(_announced(place, self.port) if place else {}),
             **settings,
         }
         self._heap_mb = heap_mb
@@ -122,13 +116,11 @@ class RecordedBroker(OneProcess):
 
     def _process_of(self, kafka: str) -> ChildProcess:
         class_path = class_path_of(kafka)
-        named = {"jdk.net.hosts.file": str(self._hosts)} if self._hosts else {}
         command = java_command(
             "kafka.Kafka",
             self._configuration,
             class_path=class_path,
             heap_mb=self._heap_mb,
-            system_properties=named,
         )
         (agent,) = older_jars(JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{self._directory / 'gauges.yml'}")
@@ -143,10 +135,6 @@ class RecordedBroker(OneProcess):
         ]
         (self._directory / "log4j2.properties").write_text(_LOGGING + "".join(parts))
         (self._directory / "gauges.yml").write_text(_GAUGES)
-
-
-def _announced(place: Place, port: int) -> Mapping[str, str]:
-    return {"broker.rack": place.rack, "advertised.listeners": f"PLAINTEXT://{place.host}:{port}"}
 
 
 def _clients_apart(address: str) -> Mapping[str, str]:

@@ -18,8 +18,6 @@ from contextlib import suppress
 from kazoo.protocol.serialization import Close, Connect, Create, Ping
 from kazoo.security import OPEN_ACL_UNSAFE
 
-from lab.record.places import Place
-
 SESSION_MS = 6_000
 _PING_SECONDS = SESSION_MS / 4_000
 _TIMEOUT_SECONDS = 30
@@ -30,11 +28,8 @@ _EPHEMERAL = 1
 class RegisteredBroker:
     """A broker's registration, with a session of its own and an endpoint that accepts and never answers."""
 
-    def __init__(
-        self, broker_id: int, zookeeper: tuple[str, int], znode_version: int, place: Place | None = None
-    ) -> None:
+    def __init__(self, broker_id: int, zookeeper: tuple[str, int], znode_version: int) -> None:
         self.broker_id = broker_id
-        self._place = place
         self._zookeeper = zookeeper
         self._znode_version = znode_version
         self._endpoint = socket.create_server(("127.0.0.1", 0), backlog=1_024)
@@ -90,8 +85,6 @@ class RegisteredBroker:
 
     def _znode(self) -> bytes:
         host, port = self._endpoint.getsockname()
-        if self._place:
-            host = self._place.host
         znode = {
             "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
             "endpoints": [f"PLAINTEXT://{host}:{port}"],
@@ -101,8 +94,6 @@ class RegisteredBroker:
             "port": port,
             "version": self._znode_version,
         }
-        if self._place:
-            znode["rack"] = self._place.rack
         if self._znode_version >= _VERSION_WITH_FEATURES:
             znode["features"] = {}
         return json.dumps(znode, separators=(",", ":")).encode()

@@ -17,7 +17,7 @@ from tests.conformance.large import LARGE
 from tests.conformance.recording import ARCHIVES, PICTURED, unpack
 from tests.controller.znode_history import ZnodeHistory
 
-# One JSON object a line, as `lab.record.first_znodes` printed them.
+# The znodes of a cluster of each release with one broker and one topic, as their controller left them.
 SEEN = [json.loads(line) for line in (Path(__file__).parent / "first-znodes.jsonl").read_text().splitlines()]
 
 # The recorded registrations are without their broker's address, which no other broker has.

@@ -13,9 +13,8 @@ from controller.contract.outputs import OUTPUTS
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.step import steps
-from lab.record.places import place_of
-from lab.record.shop import LONG_NAME, SHOP, Size, topics_of
 from tests.controller.znode_history import ZnodeHistory, controller_znode, state_znode, topic_znode
+from tests.dashboards.shop import LONG_NAME, SHOP, Size, place_of, topics_of
 
 MINUTE_MS: Final = 60_000
 

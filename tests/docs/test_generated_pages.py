@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.docs.scripts import DOCS, script
+from tests.docs.scripts import DOCS
 
 pytestmark = pytest.mark.generated
 
@@ -17,10 +17,3 @@ def test_the_committed_page_is_current(name):
     printed = subprocess.run([sys.executable, DOCS / f"{name}.py"], capture_output=True, text=True, check=True).stdout
     committed = DOCS / "reference" / f"{name.replace('_', '-')}.md"
     assert committed.read_text(encoding="utf-8") == printed, "run `make docs`"
-
-
-def test_the_table_and_the_picture_are_of_the_measured_figures():
-    measured = script("benchmarks")
-    text = (DOCS / "reference" / "benchmarks.md").read_text(encoding="utf-8")
-    assert measured.page(text) == text, "run `make docs`"
-    assert (DOCS / "benchmarks.svg").read_text(encoding="utf-8") == measured.picture(), "run `make docs`"

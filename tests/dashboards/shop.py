@@ -1,4 +1,4 @@
-"""Topics of a shop: a ledger, orders, payments, consumers' offsets, scratch data, and tenants' events."""
+"""A shop's cluster: its topics, and the hosts and racks of its brokers."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def topics_of(sizes: Mapping[str, Size], brokers: int) -> Iterator[NewTopic]:
         yield NewTopic(name, assignment, {"min.insync.replicas": str(size.min_insync)})
 
 
-def shop_with_tenants(tenants: int) -> dict[str, Size]:
-    """Return the shop's topics, and this many topics of one partition."""
-    return {**SHOP, **{f"tenant-{number:04}.events": Size(1, 2, 1) for number in range(tenants)}}
+def place_of(broker_id: int, racks: int) -> tuple[str, str]:
+    """Return the broker's host and rack. Brokers go round the racks."""
+    return f"kafka-{broker_id}.example", f"eu-{(broker_id - 1) % racks + 1}"
