@@ -10,7 +10,8 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from cli.embedded.kafka import kafka_class_path
-from streaming.java.artifacts import KAFKA_BROKER, SHORT_LIFE, ArtifactSet, SparkRequest, fetch_all, jars, spark_home
+from lab.release.licences import relock
+from streaming.java.artifacts import KAFKA_BROKER, SHORT_LIFE, ArtifactSet, SparkRequest, jars, spark_home
 from streaming.java.installation import find_java
 
 LOCK_FILE = Path(__file__).with_name("older_releases.lock")
@@ -134,4 +135,4 @@ def class_path_of(release: str) -> list[Path]:
 
 
 if __name__ == "__main__":
-    sys.exit(fetch_all(SETS, LOCK_FILE, None, program="python -m tests.older_releases"))
+    sys.exit(relock(SETS, LOCK_FILE))

@@ -30,8 +30,8 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
+from lab.release.licences import LICENCES_FILE, Licensed, read_licences  # noqa: E402
 from streaming.java.artifacts import LOCK_FILE, SETS, jars, read_lock  # noqa: E402 (the checkout's own)
-from streaming.java.licences import LICENCES_FILE, Licensed, read_licences  # noqa: E402
 
 _RUN = "requirements/run.txt"
 _TEXT_IN_JAR = re.compile(r"META-INF/(?:LICEN[CS]E|NOTICE)(?:\.(?:txt|md))?", re.IGNORECASE)

@@ -1,8 +1,7 @@
 """Fetch the Java archives that pyspark lacks through Spark's Ivy, check them against a lock file, and cache them.
 
 Standard library only. `python -m streaming.java.artifacts` fetches everything that Kontrast needs. After a change of a
-request, `--relock` resolves every set again and writes `artifacts.lock` and `artifacts.licences`. It rejects a jar
-under the GPL alone. Read the difference before you commit it.
+request, `python -m lab.release.licences` pins the jars again.
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ from typing import Protocol
 
 from streaming.errors import StreamError
 from streaming.java.installation import find_java
-from streaming.java.licences import licensed, line_of
 from streaming.scratch import scratch_directory
 
 LOCK_FILE = Path(__file__).with_name("artifacts.lock")
@@ -142,7 +140,7 @@ def missing_jars(artifact_set: ArtifactSet, *, lock_file: Path | None = None) ->
     directory = cache_directory() / artifact_set.name
     expected = read_lock(lock_file or LOCK_FILE).get(artifact_set.name, {})
     try:
-        return [name for name, checksum in expected.items() if _sha256(directory / name) != checksum]
+        return [name for name, checksum in expected.items() if sha256(directory / name) != checksum]
     except PermissionError as error:
         raise ArtifactError(
             f"user {os.geteuid()} may not read {error.filename}: run `chmod -R a+rX {directory.parent}` as its owner, "
@@ -173,21 +171,8 @@ def read_lock(lock_file: Path) -> Lock:
     return lock
 
 
-def relock(sets: Sequence[ArtifactSet], lock_file: Path, report: Callable[[str], None] = lambda _: None) -> None:
-    """Resolve every set again and write the lock file and the licences. Raise ArtifactError or LicenceError."""
-    lines, licences = [], []
-    for artifact_set in sets:
-        report(f"resolving {artifact_set.name}")
-        with _fetched(cache_directory(), artifact_set) as fetched:
-            for jar in fetched:
-                file = f"{artifact_set.name}/{jar.name}"
-                lines.append(f"{_sha256(jar)}  {file}\n")
-                licences.append(line_of(file, licensed(jar.name, jar.parent.with_name("cache"))))
-    lock_file.write_text("".join(sorted(lines, key=lambda line: line.split()[1])))
-    lock_file.with_suffix(".licences").write_text("".join(sorted(licences)), encoding="utf-8")
-
-
-def _sha256(path: Path) -> str | None:
+def sha256(path: Path) -> str | None:
+    """Return the file's checksum, None without a file."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except FileNotFoundError:
@@ -195,12 +180,12 @@ def _sha256(path: Path) -> str | None:
 
 
 def _fill(directory: Path, artifact_set: ArtifactSet, expected: Mapping[str, str]) -> None:
-    with _fetched(directory.parent, artifact_set) as fetched:
-        found = {jar.name: jar for jar in fetched}
+    with fetched(directory.parent, artifact_set) as resolved:
+        found = {jar.name: jar for jar in resolved}
         for name, checksum in expected.items():
             if name not in found:
-                raise ArtifactError(f"{name} was not resolved though artifacts.lock has it. Run it again, or --relock")
-            if _sha256(found[name]) != checksum:
+                raise ArtifactError(f"{name} was not resolved though artifacts.lock has it. Run it again")
+            if sha256(found[name]) != checksum:
                 raise ArtifactError(
                     f"{name} came with a checksum that is not in artifacts.lock. Do not use that mirror"
                 )
@@ -221,14 +206,14 @@ def _only_one_at_a_time(directory: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
+def fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
     """Provide the set's jars in a temporary directory on the cache's file system, until the block ends."""
     parent.mkdir(parents=True, exist_ok=True)
     with scratch_directory(parent) as scratch:
-        fetched: list[Path] = []
+        resolved: list[Path] = []
         for number, request in enumerate(artifact_set.requests):
-            fetched += _resolve(request, scratch.directory / str(number))
-        yield fetched
+            resolved += _resolve(request, scratch.directory / str(number))
+        yield resolved
 
 
 def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
@@ -284,30 +269,23 @@ def _reason(output: str) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Fetch every required set (or `--relock`) with messages. Return 1 after an error's sentence."""
-    return fetch_all(SETS, LOCK_FILE, arguments, program="python -m streaming.java.artifacts")
-
-
-def fetch_all(sets: Sequence[ArtifactSet], lock_file: Path, arguments: Sequence[str] | None, *, program: str) -> int:
-    """Fetch the sets (or `--relock`) with messages. Return 1 after an error's sentence."""
-    parser = argparse.ArgumentParser(prog=program, description=fetch_all.__doc__)
-    parser.add_argument("--relock", action="store_true", help="resolve every set again and write the lock file")
+    """Fetch every required set with messages. Return 1 after an error's sentence."""
+    parser = argparse.ArgumentParser(prog="python -m streaming.java.artifacts", description=main.__doc__)
     parser.add_argument("--quiet", action="store_true", help="report no jars that are in the cache already")
     options = parser.parse_args(arguments)
     try:
-        if options.relock:
-            relock(sets, lock_file, _say)
-        for artifact_set in sets:
-            count = len(jars(artifact_set, lock_file=lock_file, report=_say))
+        for artifact_set in SETS:
+            count = len(jars(artifact_set, report=say))
             if not options.quiet:
-                _say(f"{count} jars for {artifact_set.name} are in {cache_directory()}")
+                say(f"{count} jars for {artifact_set.name} are in {cache_directory()}")
     except StreamError as error:
-        _say(f"error: {error}")
+        say(f"error: {error}")
         return 1
     return 0
 
 
-def _say(line: str) -> None:
+def say(line: str) -> None:
+    """Print a line to standard error."""
     sys.stderr.write(f"{line}\n")
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lab.release import bill_of_materials
+from lab.release.licences import LICENCES_FILE, read_licences
 from streaming.java.artifacts import LOCK_FILE, read_lock
-from streaming.java.licences import LICENCES_FILE, read_licences
 
 pytestmark = pytest.mark.nightly
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from lab.release.licences import Licensed, read_licences, relock
 from streaming.java import artifacts
 from streaming.java.artifacts import (
     ArtifactError,
@@ -17,7 +18,6 @@ from streaming.java.artifacts import (
     main,
     read_lock,
 )
-from streaming.java.licences import Licensed, read_licences
 from tests import older_releases
 from tests.older_releases import IvyRequest
 
@@ -139,7 +139,8 @@ def test_the_reason_is_that_of_the_repository_and_not_of_a_second_one(refused):
 def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repository):
     by_hand = read_lock(artifacts.LOCK_FILE)
     artifacts.LOCK_FILE.unlink()
-    assert main(["--relock"]) == 0
+    assert relock(artifacts.SETS, artifacts.LOCK_FILE) == 0
+    assert main([]) == 0
     assert read_lock(artifacts.LOCK_FILE) == by_hand
     recorded = read_licences(artifacts.LOCK_FILE.with_suffix(".licences"))
     assert recorded["kafka-broker/example_second-2.0.jar"] == Licensed("example:second:2.0", ("Apache-2.0",))
@@ -150,7 +151,7 @@ def test_relock_writes_the_lock_file_that_the_fetch_is_checked_against(repositor
 def test_relock_rejects_a_jar_under_the_gpl_and_changes_nothing(repository, capsys):
     publish(repository, "second", "2.0", NEEDS_SCALA, licence="GPL-3.0-only")
     before = artifacts.LOCK_FILE.read_bytes()
-    assert main(["--relock"]) == 1
+    assert relock(artifacts.SETS, artifacts.LOCK_FILE) == 1
     assert "error: example_second-2.0.jar is under GPL-3.0-only alone" in capsys.readouterr().err
     assert artifacts.LOCK_FILE.read_bytes() == before
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from lab.release.licences import LICENCES_FILE, LicenceError, Licensed, licensed, line_of, read_licences
 from streaming.java.artifacts import LOCK_FILE, read_lock
-from streaming.java.licences import LICENCES_FILE, LicenceError, Licensed, licensed, line_of, read_licences
 from tests import older_releases
 
 POM = "<project xmlns='http://maven.apache.org/POM/4.0.0'>{parent}<licenses>{licences}</licenses></project>"

@@ -1,19 +1,22 @@
-"""Licences of Maven artifacts from their POMs. A jar without a licence, or under the GPL alone, is rejected.
+"""Pin the jars again, with their licences from their POMs: `python -m lab.release.licences`.
 
-Standard library only. `artifacts.licences` records coordinates and licences of every jar that `artifacts.lock` pins.
+It resolves every set and writes `artifacts.lock` and `artifacts.licences`, which records coordinates and licences of
+every pinned jar. It rejects a jar without a licence, or under the GPL alone. Read the difference before you commit it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree
 
 from streaming.errors import StreamError
+from streaming.java.artifacts import LOCK_FILE, SETS, ArtifactSet, cache_directory, fetched, say, sha256
 
-LICENCES_FILE = Path(__file__).with_name("artifacts.licences")
+LICENCES_FILE = LOCK_FILE.with_suffix(".licences")
 _SEPARATOR = "; "
 _COORDINATES = ("groupId", "artifactId", "version")
 _GPL = re.compile(r"\bA?GPL|(?<!Lesser )(?<!Library )General Public Licen[cs]e", re.IGNORECASE)
@@ -87,3 +90,26 @@ def _licences(pom: Path, ivy_cache: Path) -> Iterator[str]:
     above = ivy_cache / group / name / f"ivy-{version}.xml.original"
     if above.exists():
         yield from _licences(above, ivy_cache)
+
+
+def relock(sets: Sequence[ArtifactSet], lock_file: Path) -> int:
+    """Resolve every set again and write the lock file and the licences, with messages. Return 1 after an error's."""
+    lines, licences = [], []
+    try:
+        for artifact_set in sets:
+            say(f"resolving {artifact_set.name}")
+            with fetched(cache_directory(), artifact_set) as jars:
+                for jar in jars:
+                    file = f"{artifact_set.name}/{jar.name}"
+                    lines.append(f"{sha256(jar)}  {file}\n")
+                    licences.append(line_of(file, licensed(jar.name, jar.parent.with_name("cache"))))
+    except StreamError as error:
+        say(f"error: {error}")
+        return 1
+    lock_file.write_text("".join(sorted(lines, key=lambda line: line.split()[1])))
+    lock_file.with_suffix(".licences").write_text("".join(sorted(licences)), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(relock(SETS, LOCK_FILE))
