@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dashboards.catalogue.metric import CLUSTER_LABEL, Metric, MetricType, of_cluster
+from dashboards.catalogue.metric import CLUSTER_LABEL, family_of, of_cluster
 
 MIGRATION_PHASE = of_cluster(
     "migration_phase",
@@ -11,17 +11,15 @@ MIGRATION_PHASE = of_cluster(
     "phase",
 )
 MIGRATION_PHASE_SINCE = of_cluster(
-    "migration_phase_since_timestamp_seconds", "Since when the migration is in this phase.", unit="seconds"
+    "migration_phase_since_timestamp_seconds", "Since when the migration is in this phase."
 )
 MIGRATION_PULSE_AGE = of_cluster(
     "migration_pulse_age_seconds",
-    "Age of the last write to /migration at the newest heartbeat, about half a second in the dual write. Absent "
-    "while no KRaft controller leads.",
-    unit="seconds",
+    "Age of the last write to /migration at the newest heartbeat, about half a second in the dual write. Absent while "
+    "no KRaft controller leads.",
 )
 MIGRATION_OFFSET = of_cluster(
-    "migration_offset",
-    "Offset of KRaft's log in /migration, ZooKeeper's progress, or -1 before a copy.",
+    "migration_offset", "Offset of KRaft's log in /migration, ZooKeeper's progress, or -1 before a copy."
 )
 MIGRATION_ROLLBACK_SAFE = of_cluster(
     "migration_rollback_safe",
@@ -30,14 +28,14 @@ MIGRATION_ROLLBACK_SAFE = of_cluster(
 )
 MIGRATION_ROLLBACK = of_cluster(
     "migration_rollback",
-    "1 for the present answer about the way back, else 0. yes, raise_epoch (after raising /controller_epoch), "
-    "loses (KRaft's changes since the last pulse), no, done.",
+    "1 for the present answer about the way back, else 0. yes, raise_epoch (after raising /controller_epoch), loses "
+    "(KRaft's changes since the last pulse), no, done.",
     "verdict",
 )
 MIGRATION_ROLLBACK_EPOCH = of_cluster(
     "migration_rollback_epoch_needed",
-    "Lowest /controller_epoch for a rollback, because a ZooKeeper controller elects no leader for a state with a"
-    " higher epoch. Absent if the present one suffices.",
+    "Lowest /controller_epoch for a rollback, because a ZooKeeper controller elects no leader for a state with a "
+    "higher epoch. Absent if the present one suffices.",
 )
 MIGRATION_HIGHEST_EPOCH = of_cluster(
     "migration_highest_state_epoch", "Highest controller epoch in a partition's state, or -1."
@@ -53,50 +51,35 @@ MIGRATION_BROKERS = of_cluster(
     "mode",
 )
 MIGRATION_BROKER = of_cluster(
-    "migration_broker",
-    "1 for each broker and the mode that it is in, up to broker_detail_limit.",
-    "broker",
-    "mode",
+    "migration_broker", "1 for each broker and the mode that it is in, up to broker_detail_limit.", "broker mode"
 )
 MIGRATION_LEFTOVER = of_cluster(
     "migration_leftover",
     "1 for each thing that an earlier attempt left in ZooKeeper, or that waits in /admin for a rollback.",
     "leftover",
 )
-MIGRATION_ADVICE = Metric(
-    name="kontrast_migration_advice_info",
-    help="The way back and the next step, as a sentence each.",
-    type=MetricType.INFO,
-    labels=(CLUSTER_LABEL, "rollback", "next_step"),
+MIGRATION_ADVICE = of_cluster(
+    "migration_advice_info", "The way back and the next step, as a sentence each.", "rollback next_step"
 )
 
-
-def _of_quorum(name: str, text: str, *labels: str) -> Metric:
-    return Metric(
-        name=f"kontrast_migration_{name}",
-        help=text,
-        labels=(CLUSTER_LABEL, *labels),
-        before_ready=True,
-        switched_on_by="serve.probe",
-    )
-
+_of_quorum = family_of("migration_", CLUSTER_LABEL, before_ready=True, switched_on_by="serve.probe")
 
 MIGRATION_NODES = _of_quorum(
     "nodes",
     "Brokers and KRaft controllers by mode, as each reports itself. zookeeper (without the migration's flag), "
-    "zookeeper-migrating, kraft, controller-migrating, controller (without the flag, also after finalization), "
-    "silent (no answer). Absent while Kontrast asks no quorum.",
+    "zookeeper-migrating, kraft, controller-migrating, controller (without the flag, also after finalization), silent "
+    "(no answer). Absent while Kontrast asks no quorum.",
     "mode",
 )
 MIGRATION_HIGH_WATERMARK = _of_quorum(
     "quorum_high_watermark",
-    "High watermark of the quorum's log. The offset in /migration is 1 less when ZooKeeper has everything. "
-    "Absent while no node reports it.",
+    "High watermark of the quorum's log. The offset in /migration is 1 less when ZooKeeper has everything. Absent "
+    "while no node reports it.",
 )
 MIGRATION_OFFSET_LAG = _of_quorum(
     "offset_lag",
-    "Records of the quorum's log that ZooKeeper lacked at the last request, its high watermark - 1 - the offset "
-    "in /migration. Absent while no node reports the high watermark, or no KRaft controller leads.",
+    "Records of the quorum's log that ZooKeeper lacked at the last request, its high watermark - 1 - the offset in "
+    "/migration. Absent while no node reports the high watermark, or no KRaft controller leads.",
 )
 MIGRATION_LEADER_EPOCH = _of_quorum(
     "quorum_leader_epoch", "Epoch of the quorum's leader as a node reports it. Absent while no node does."

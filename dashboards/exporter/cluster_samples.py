@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from controller.contract.forwarder_status import Ensemble, ZooKeeperServer
 from controller.contract.gauges_row import INFERENCES, INFERENCES_BY_WRITE, GaugesRow, Writes
 from controller.contract.ids import BrokerId
-from controller.contract.metadata_rows import MigrationRow
+from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.contract.records import RecordKind
 from controller.rules.election import Strategy
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
@@ -19,9 +19,10 @@ from dashboards.catalogue import cluster_metrics, migration_metrics, pipeline_me
 from dashboards.catalogue.families import Sample, value_of
 from dashboards.catalogue.metric import Metric
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster
-from questions.cluster_rows import problem_since_ms
+from questions.cluster_rows import ClusterSnapshot, problem_since_ms
 
 _Read = Callable[[MigrationRow, DetailLimits], Iterator[Sample]]
+_Samples = Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]
 
 _PHASES = tuple(phase.value for phase in MigrationPhase)
 _LED_BY_KRAFT = frozenset(phase.value for phase in LED_BY_KRAFT)
@@ -29,7 +30,7 @@ _ROLLBACK_VERDICTS = (YES, RAISE_EPOCH, LOSES, NO, DONE)
 _SAFE = frozenset({YES, DONE})
 
 
-def _of_row(read: _Read) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+def _of_row(read: _Read) -> _Samples:
     def samples(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
         if ready.snapshot.migration is not None:
             yield from read(ready.snapshot.migration, ready.limits)
@@ -37,16 +38,12 @@ def _of_row(read: _Read) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]
     return samples
 
 
-def _migration_figure(
-    read: Callable[[MigrationRow], float | None],
-) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+def _migration_figure(read: Callable[[MigrationRow], float | None]) -> _Samples:
     samples = value_of(read)
     return _of_row(lambda row, _: samples(row))
 
 
-def _one_of(
-    known: tuple[str, ...], read: Callable[[MigrationRow], str]
-) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+def _one_of(known: tuple[str, ...], read: Callable[[MigrationRow], str]) -> _Samples:
     """Return 1 for the row's word and 0 for every other known word. An unknown word of the row is added."""
 
     def samples(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
@@ -89,7 +86,7 @@ def _advice(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
 
 
 # The samples of each metric for a ready cluster.
-MIGRATION_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]] = MappingProxyType(
+MIGRATION_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
     {
         migration_metrics.MIGRATION_PHASE: _one_of(_PHASES, lambda row: row.phase),
         migration_metrics.MIGRATION_PHASE_SINCE: _migration_figure(lambda row: row.since_ms / 1000),
@@ -106,10 +103,6 @@ MIGRATION_SAMPLES: Mapping[Metric, Callable[[ReadyCluster, GaugesRow], Iterator[
         migration_metrics.MIGRATION_ADVICE: _of_row(_advice),
     }
 )
-
-
-# Kafka's name of a state in the rows, and the label value that stands for it.
-_Samples = Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]
 
 
 def _of_ensemble(read: Callable[[Ensemble], Iterator[Sample]]) -> _Samples:
@@ -158,9 +151,13 @@ def _large_znodes(ensemble: Ensemble) -> Iterator[Sample]:
         yield (znode.path,), znode.size_bytes
 
 
-def _zxid_left(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
-    if gauges.zxid >= 0:
-        yield (), ZXID_COUNTER - (gauges.zxid & ZXID_COUNTER)
+def _gauge(read: Callable[[GaugesRow], float | None]) -> _Samples:
+    samples = value_of(read)
+    return lambda _, gauges: samples(gauges)
+
+
+def _of_zxid(part: Callable[[int], int]) -> _Samples:
+    return _gauge(lambda gauges: part(gauges.zxid) if gauges.zxid >= 0 else None)
 
 
 ZOOKEEPER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
@@ -177,13 +174,14 @@ ZOOKEEPER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
         cluster_metrics.ZOOKEEPER_CONNECTIONS: _by_server(lambda server: server.connections),
         cluster_metrics.ZOOKEEPER_ZNODES: _by_server(lambda server: server.znodes),
         cluster_metrics.ZOOKEEPER_DATA: _by_server(lambda server: server.data_bytes),
-        cluster_metrics.ZOOKEEPER_ZXID_LEFT: _zxid_left,
+        cluster_metrics.ZOOKEEPER_ZXID_LEFT: _of_zxid(lambda zxid: ZXID_COUNTER - (zxid & ZXID_COUNTER)),
         cluster_metrics.ZOOKEEPER_ZNODE_BYTES: _of_ensemble(_large_znodes),
         cluster_metrics.ZOOKEEPER_JUTE_MAXBUFFER: _figure(lambda ensemble: ensemble.jute_maxbuffer_bytes),
     }
 )
 
 
+# Kafka's name of a state in the rows, and the label value that stands for it.
 _STATE_LABELS: Mapping[str, str] = MappingProxyType(
     {
         state.word: state.name.lower().replace("non_existent", "nonexistent")
@@ -196,14 +194,12 @@ _VERDICTS = Writes.__struct_fields__
 _ELECTIONS = (*(strategy.value for strategy in Strategy), f"Unclean{Strategy.OFFLINE.value}")
 
 
-def _gauge(read: Callable[[GaugesRow], float]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+def _of_cluster(read: Callable[[ReadyCluster], float | None]) -> _Samples:
     samples = value_of(read)
-    return lambda _, gauges: samples(gauges)
+    return lambda ready, _: samples(ready)
 
 
-def _counts(
-    read: Callable[[GaugesRow], Mapping[str, int]], *known: str
-) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+def _counts(read: Callable[[GaugesRow], Mapping[str, int]], *known: str) -> _Samples:
     """Return one sample per key. Known keys always have one, because `rate()` ignores a counter's first value."""
 
     def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
@@ -213,9 +209,7 @@ def _counts(
     return samples
 
 
-def _by_broker(
-    read: Callable[[GaugesRow], Mapping[BrokerId, int]],
-) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
+def _by_broker(read: Callable[[GaugesRow], Mapping[BrokerId, int]]) -> _Samples:
     def samples(ready: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
         counts = read(gauges)
         for broker in ready.brokers:
@@ -235,19 +229,14 @@ def _controller_info(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
         yield (str(gauges.controller),), 1
 
 
-def _controller_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    if ready.snapshot.controller is not None:
-        yield (), ready.snapshot.controller.since_ms / 1000
+def _controller_since(ready: ReadyCluster) -> float | None:
+    return None if ready.snapshot.controller is None else ready.snapshot.controller.since_ms / 1000
 
 
 def _broker_registered(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
     registered = {row.broker for row in ready.snapshot.brokers if row.registered}
     for broker in ready.brokers:
         yield (str(broker),), broker in registered
-
-
-def _brokers_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    yield (), ready.brokers_dropped
 
 
 def _agreement(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
@@ -280,8 +269,8 @@ def _brought_back_by(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
         yield (row.topic, str(row.partition), _joined(brokers)), 1
 
 
-def _partitions_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    yield (), max(0, len(ready.snapshot.unusable) - ready.limits.partitions)
+def _dropped(read: Callable[[ClusterSnapshot], Sequence[PartitionRow]]) -> _Samples:
+    return _of_cluster(lambda ready: max(0, len(read(ready.snapshot)) - ready.limits.partitions))
 
 
 def _under_min_isr_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
@@ -294,20 +283,8 @@ def _in_sync_lacking(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
         yield (row.topic, str(row.partition), _joined(row.in_sync_candidates)), row.in_sync_lacking
 
 
-def _under_min_isr_dropped(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    yield (), max(0, len(ready.snapshot.under_min_isr) - ready.limits.partitions)
-
-
 def _joined(brokers: Iterable[BrokerId]) -> str:
     return ",".join(map(str, sorted(brokers)))
-
-
-def _zxid_part(part: Callable[[int], int]) -> Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]:
-    def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
-        if gauges.zxid >= 0:
-            yield (), part(gauges.zxid)
-
-    return samples
 
 
 # Read as "KEY has these samples for a ready cluster".
@@ -316,7 +293,7 @@ CLUSTER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
         cluster_metrics.CONTROLLER_INFO: _controller_info,
         cluster_metrics.CONTROLLER_ACTIVE: _gauge(lambda gauges: gauges.controller >= 0),
         cluster_metrics.CONTROLLER_EPOCH: _gauge(lambda gauges: gauges.controller_epoch),
-        cluster_metrics.CONTROLLER_SINCE: _controller_since,
+        cluster_metrics.CONTROLLER_SINCE: _of_cluster(_controller_since),
         cluster_metrics.CONTROLLER_CHANGES: _gauge(lambda gauges: gauges.controller_changes),
         cluster_metrics.PENDING_WRITES: _gauge(lambda gauges: gauges.pending_writes),
         cluster_metrics.BROKERS: _gauge(lambda gauges: gauges.active_brokers),
@@ -328,7 +305,7 @@ CLUSTER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
         cluster_metrics.BROKER_AT_MIN_ISR: _by_broker(lambda gauges: gauges.at_min_isr_by_broker),
         cluster_metrics.BROKER_SOLE_IN_SYNC: _by_broker(lambda gauges: gauges.sole_in_sync_by_broker),
         cluster_metrics.REASSIGNING: _gauge(lambda gauges: gauges.reassigning_partitions),
-        cluster_metrics.BROKER_DETAIL_DROPPED: _brokers_dropped,
+        cluster_metrics.BROKER_DETAIL_DROPPED: _of_cluster(lambda ready: ready.brokers_dropped),
         cluster_metrics.TOPICS: _gauge(lambda gauges: gauges.topics),
         cluster_metrics.PARTITIONS: _counts(lambda gauges: _by_state(gauges.partitions_by_state, PartitionState)),
         cluster_metrics.REPLICAS: _counts(lambda gauges: _by_state(gauges.replicas_by_state, ReplicaState)),
@@ -355,13 +332,13 @@ CLUSTER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
         cluster_metrics.MAINTENANCE_UNTIL: _maintenance_until,
         cluster_metrics.OFFLINE_SINCE: _offline_since,
         cluster_metrics.BROUGHT_BACK_BY: _brought_back_by,
-        cluster_metrics.DETAIL_DROPPED: _partitions_dropped,
+        cluster_metrics.DETAIL_DROPPED: _dropped(lambda snapshot: snapshot.unusable),
         cluster_metrics.UNDER_MIN_ISR_SINCE: _under_min_isr_since,
         cluster_metrics.IN_SYNC_LACKING: _in_sync_lacking,
-        cluster_metrics.UNDER_MIN_ISR_DROPPED: _under_min_isr_dropped,
+        cluster_metrics.UNDER_MIN_ISR_DROPPED: _dropped(lambda snapshot: snapshot.under_min_isr),
         **MIGRATION_SAMPLES,
         **ZOOKEEPER_SAMPLES,
-        pipeline_metrics.ZXID_EPOCH: _zxid_part(lambda zxid: zxid >> 32),
-        pipeline_metrics.ZXID_SEQUENCE: _zxid_part(lambda zxid: zxid & 0xFFFFFFFF),
+        pipeline_metrics.ZXID_EPOCH: _of_zxid(lambda zxid: zxid >> 32),
+        pipeline_metrics.ZXID_SEQUENCE: _of_zxid(lambda zxid: zxid & 0xFFFFFFFF),
     }
 )

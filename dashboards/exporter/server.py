@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack
 
 from anyio import CapacityLimiter, to_thread
@@ -58,11 +58,11 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
     app = _App(config, memory, reading, followers, delivery.active_alerts)
     figures = HttpFigures()
     own = ProcessCollector(), HttpCollector(figures)
-    app.show(broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own)
+    beside = broker_view_collector(prober), quorum_collector(prober), delivery_collector(delivery.senders), *own
     transitions = Transitions(config.sources, config.connect_timeout_seconds, memory)
     clients = lambda cluster: Clients(prober.known_groups(cluster), config.teams)  # noqa: E731
     live = LivePage(memory, reading, transitions, _page_config(config), stop, prober.quorum_sentence, clients)
-    server = HttpServer(app.pages(live), config.listening, figures)
+    server = HttpServer(app.pages(live, beside), config.listening, figures)
     parts: Sequence[AbstractContextManager[object]] = (server, *followers, transitions, prober, delivery)
     with ExitStack() as running:
         for part in parts:
@@ -127,15 +127,10 @@ class _App:
         self._reading = reading
         self._followers = followers
         self._alerts = alerts
-        self._beside: tuple[Collector, ...] = ()
         self._thread = CapacityLimiter(1)  # separate, so that pages never delay probes
 
-    def show(self, *collectors: Collector) -> None:
-        """Add collectors to /metrics."""
-        self._beside = collectors
-
-    def pages(self, live: LivePage) -> Starlette:
-        """Return all pages."""
+    def pages(self, live: LivePage, beside: Iterable[Collector]) -> Starlette:
+        """Return all pages. /metrics has the metrics of the collectors `beside`, too."""
         config = self._config
         limits = DetailLimits(
             partitions=config.partition_detail_limit,
@@ -145,7 +140,7 @@ class _App:
         metrics = CollectorRegistry()
         sources = (self._memory, self._reading, limits, config.alertmanager.stale_after_ms, self._alerts)
         metrics.register(MemoryCollector(*sources, page_url=config.page_url))
-        for collector in self._beside:
+        for collector in beside:
             metrics.register(collector)
         return Starlette(
             routes=[
