@@ -14,7 +14,7 @@ from cli.followed_outputs import Where, lines_until_now
 from cli.printing import standard_error
 from cli.running import StoppedError
 from cli.sources.source import Source
-from controller.contract.records import BadRecordError, Record, RecordKind, decode_record
+from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, newest_complete_reads
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from ingest.files.data_directory import Until
@@ -49,9 +49,7 @@ class FilesSource(Source):
         for note in history.files.notes:
             standard_error.say(note)
         if not gathering.has_znodes:
-            others = " and ".join(sorted(history.other_chroots))
-            hint = f"they have one below {others}: give --chroot" if others else "check --zk-data"
-            raise NotFoundError(f"the files have no Kafka cluster below {self.chroot}; {hint}")
+            raise NotFoundError(history.below.without_cluster())
         return gathering.picture()
 
 
@@ -101,25 +99,15 @@ def newest_records(where: Where, stop: threading.Event) -> Iterator[Record]:
 
 def beginnings(where: Where, until: Until, stop: threading.Event) -> dict[str, int | None]:
     """Return the line of each cluster's newest complete read until the moment, if there is one."""
-    begun: dict[str, tuple[int, int]] = {}
-    found: dict[str, int | None] = {}
+    known: set[str] = set()
 
-    def known(placed: Iterable[tuple[int, Record]]) -> Iterator[tuple[int, Record]]:
-        for at, record in placed:
-            found.setdefault(record.cluster, None)
+    def noted() -> Iterator[tuple[int, Record]]:
+        for at, record in _placed_records(where, stop):
+            (known.discard if record.kind is RecordKind.FORGOTTEN else known.add)(record.cluster)
             yield at, record
 
-    for at, record in _until(known(_placed_records(where, stop)), until):
-        if record.kind is RecordKind.SNAPSHOT_BEGIN:
-            begun[record.cluster] = (record.generation, at)
-        elif record.kind is RecordKind.FORGOTTEN:
-            del found[record.cluster]
-            begun.pop(record.cluster, None)
-        elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
-            generation, beginning = begun.pop(record.cluster)
-            if generation == record.generation:
-                found[record.cluster] = beginning
-    return found
+    complete = newest_complete_reads(_until(noted(), until))
+    return {cluster: complete.get(cluster) for cluster in known}
 
 
 def _placed_records(where: Where, stop: threading.Event) -> Iterator[tuple[int, Record]]:

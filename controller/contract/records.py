@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from enum import Enum
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import msgspec
 
@@ -112,6 +113,29 @@ def data_fields(raw: bytes | None) -> dict[str, str]:
         return {"data": raw.decode()}
     except UnicodeDecodeError:
         return {"data_base64": base64.b64encode(raw).decode()}
+
+
+_Place = TypeVar("_Place")
+
+
+def newest_complete_reads(placed: Iterable[tuple[_Place, Record]]) -> dict[str, _Place | None]:
+    """Return where each cluster's newest complete read begins in these ordered records, None if it was forgotten.
+
+    A read is complete if its end is among them.
+    """
+    begun: dict[str, tuple[int, _Place]] = {}
+    complete: dict[str, _Place | None] = {}
+    for place, record in placed:
+        if record.kind is RecordKind.SNAPSHOT_BEGIN:
+            begun[record.cluster] = (record.generation, place)
+        elif record.kind is RecordKind.FORGOTTEN:
+            begun.pop(record.cluster, None)
+            complete[record.cluster] = None
+        elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
+            generation, beginning = begun.pop(record.cluster)
+            if generation == record.generation:
+                complete[record.cluster] = beginning
+    return complete
 
 
 def encode_record(record: Record) -> bytes:

@@ -1,6 +1,6 @@
 """The newest complete read of a cluster in the source, to which a rebuild returns, and the request for another one.
 
-A read is complete if its end is in the source. Later records are read as usual. `controller.step` finds by the records'
+Later records are read as usual. `controller.step` finds by the records'
 numbers that something is missing, and then `kontrast watch` is asked to read everything.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import reduce
 from operator import or_
 from pathlib import Path
@@ -19,8 +20,9 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors.exceptions.base import PySparkException
 from pyspark.sql import DataFrame, SparkSession, functions as sql
 
+from controller.contract import records
 from controller.contract.decoding import JsonDecoder
-from controller.contract.records import BadRecordError, RecordKind, decode_record
+from controller.contract.records import BadRecordError, Record, decode_record
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
@@ -51,7 +53,7 @@ def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts
     A cluster without a complete read has no output until one arrives.
     """
     lines, clusters = _journal(config.source) if isinstance(config.source, JournalAddress) else _kafka(session, config)
-    complete = find_complete(lines)
+    complete = records.newest_complete_reads(_records(lines))
     for cluster in sorted(clusters - complete.keys() - {""}):
         logger.warning("%s holds no complete read of cluster %s", config.source, cluster)
     starts: dict[int, int] = {}
@@ -60,25 +62,10 @@ def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts
     return starts
 
 
-def find_complete(lines: Iterable[tuple[Place, bytes]]) -> dict[str, Place | None]:
-    """Return where each cluster's newest complete read begins in these ordered lines, None if forgotten."""
-    begun: dict[str, tuple[int, Place]] = {}
-    complete: dict[str, Place | None] = {}
+def _records(lines: Iterable[tuple[Place, bytes]]) -> Iterator[tuple[Place, Record]]:
     for place, line in lines:
-        try:
-            record = decode_record(line)
-        except BadRecordError:
-            continue
-        if record.kind is RecordKind.SNAPSHOT_BEGIN:
-            begun[record.cluster] = (record.generation, place)
-        elif record.kind is RecordKind.FORGOTTEN:
-            begun.pop(record.cluster, None)
-            complete[record.cluster] = None
-        elif record.kind is RecordKind.SNAPSHOT_END and record.cluster in begun:
-            generation, beginning = begun.pop(record.cluster)
-            if generation == record.generation:
-                complete[record.cluster] = beginning
-    return complete
+        with suppress(BadRecordError):
+            yield place, decode_record(line)
 
 
 def as_text(starts: Starts) -> str:
@@ -127,8 +114,6 @@ def _kafka(session: SparkSession, config: StreamConfig) -> tuple[list[tuple[Plac
     return found, {row.cluster for row in named if row.cluster}
 
 
-_LOG = logging.getLogger("kontrast.streaming")
-
 _REQUEST_AGAIN_SECONDS = 30.0
 _LONGEST_WAIT_MS = 5000
 
@@ -164,7 +149,7 @@ class CompleteReadRequests:
         if not due:
             return
         self._requested_at.update(dict.fromkeys(due, now))
-        _LOG.warning(
+        logger.warning(
             "%s: records of %s were lost. Output is paused until a complete read arrives (requested)",
             self._source,
             ", ".join(sorted(due)),
@@ -172,7 +157,7 @@ class CompleteReadRequests:
         try:
             self._request()
         except (JournalError, PySparkException, Py4JJavaError) as error:
-            _LOG.warning("a complete read could not be requested, restart `kontrast watch` instead: %s", error)
+            logger.warning("a complete read could not be requested, restart `kontrast watch` instead: %s", error)
 
     def _request(self) -> None:
         if isinstance(self._source, JournalAddress):

@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from controller.contract.outputs import STANDING_OUTPUTS, decode_row
-from controller.contract.records import Record, RecordKind, encode_record
 from controller.restore.stored_context import STATE_VERSION
 from streaming.checkpoint.directory import STATE_FORMAT, Checkpoint
 from streaming.config import BrokersConfig
 from streaming.errors import StreamError
 from streaming.job import check_settings
-from streaming.sources.newest_complete_reads import Place, find_complete
 from streaming.watchdog import Watchdog
 from tests.streaming.cluster_records import life_of
 
@@ -79,12 +77,6 @@ def test_more_shuffle_partitions_for_a_grown_fleet_begin_again_by_themselves(str
         assert len(repeated) == sum(len(wanted[output]) for wanted in expected.values())
 
 
-def test_a_snapshot_that_has_not_ended_is_not_begun_with():
-    life, again = _lives()
-    placed = [(Place(0, offset), line) for offset, line in enumerate([*life.lines, *again.lines[:8]])]
-    assert find_complete(placed) == {"east": Place(0, 0)}
-
-
 @pytest.mark.nightly
 def test_without_a_complete_snapshot_it_begins_with_what_there_is(streams, work_off, caplog):
     streams.append(life_of("east", topics=4).lines[:8])
@@ -93,14 +85,3 @@ def test_without_a_complete_snapshot_it_begins_with_what_there_is(streams, work_
     work_off(streams.config(), rebuild=True)
     assert "holds no complete read of cluster east" in caplog.text
     assert streams.read_all() == {output: rows + rows for output, rows in before.items()}
-
-
-def test_what_is_before_a_forgotten_clusters_end_is_not_gone_back_to():
-    life = life_of("east", topics=2)
-    end = Record(cluster="east", generation=2, seq=0, kind=RecordKind.FORGOTTEN, observed_ms=1)
-    lines = [*life.lines, encode_record(end)]
-    placed = [(Place(0, offset), line) for offset, line in enumerate(lines)]
-    assert find_complete(placed) == {"east": None}
-    third = life.in_generation(3)
-    placed += [(Place(0, len(lines) + offset), line) for offset, line in enumerate(third.lines)]
-    assert find_complete(placed) == {"east": Place(0, len(lines))}
