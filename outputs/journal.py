@@ -7,7 +7,7 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from outputs.source import Chunk, OutputsError, SourceDownError
+from outputs.source import Chunk, OutputsError, OutputsSource, SourceDownError
 from transport.journal import (
     ForeignOffsetError,
     JournalError,
@@ -92,25 +92,15 @@ class _FollowedJournal:
         return bool(before and now) and before != now
 
 
-class JournalSource:
+class JournalSource(OutputsSource):
     """Reader of `DIRECTORY/<output>`. A journal that does not exist yet counts as empty."""
 
     def __init__(self, directory: Path, wanted: Sequence[str]) -> None:
         self._directory = directory
-        self._wanted = tuple(wanted)
+        self.wanted = tuple(wanted)
         self._journals: tuple[_FollowedJournal, ...] = ()
-        self._missing: tuple[str, ...] = ()
+        self.missing: tuple[str, ...] = ()
         self._is_cut = False
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Return the wanted outputs that did not exist at the newest poll."""
-        return self._missing
-
-    @property
-    def caught_up(self) -> bool:
-        """Return whether all rows that existed at the first poll have been returned."""
-        return self.has_read(self._wanted)
 
     def has_read(self, outputs: Collection[str]) -> bool:
         """Return whether all rows of these outputs that existed at the first poll have been returned."""
@@ -128,7 +118,7 @@ class JournalSource:
         try:
             if not self._journals:
                 self._open()
-            elif self._missing:
+            elif self.missing:
                 self._look()
             return self._read()
         except NewerJournalError as error:
@@ -140,17 +130,17 @@ class JournalSource:
 
     def _open(self) -> None:
         self._look()
-        if self._missing:
+        if self.missing:
             _logger.warning(
                 "%s holds no %s yet. Waiting for `kontrast stream` to write the missing outputs. "
                 "Check the address if it runs",
                 self._directory,
-                ", ".join(self._missing),
+                ", ".join(self.missing),
             )
-        self._journals = tuple(_FollowedJournal(self._directory / output, output) for output in self._wanted)
+        self._journals = tuple(_FollowedJournal(self._directory / output, output) for output in self.wanted)
 
     def _look(self) -> None:
-        self._missing = tuple(output for output in self._wanted if not os.path.exists(f"{self._directory}/{output}"))
+        self.missing = tuple(output for output in self.wanted if not os.path.exists(f"{self._directory}/{output}"))
 
     def _read(self) -> list[Chunk]:
         chunks: list[Chunk] = []

@@ -11,7 +11,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from outputs.kafka_connections import client_options, error_in_words
-from outputs.source import Chunk, SourceDownError
+from outputs.source import Chunk, OutputsSource, SourceDownError
 from transport.address import KafkaAddress
 from transport.topics import output_topic
 
@@ -23,7 +23,7 @@ _BOOTSTRAP_MS = 5000
 _LOOK_SECONDS = 5.0  # for new topics and partitions, and whether the brokers still answer
 
 
-class KafkaSource:
+class KafkaSource(OutputsSource):
     """Reader of topics from their beginning. A missing topic has no rows.
 
     `late` outputs are not read before all others were. `topics` maps topics to outputs if their names are not
@@ -38,7 +38,7 @@ class KafkaSource:
         late: Collection[str] = (),
     ) -> None:
         self._address = address
-        self._wanted = tuple(wanted)
+        self.wanted = tuple(wanted)
         self._early = frozenset(wanted).difference(late)
         self._topics = topics or {output_topic(address, output): output for output in wanted}
         self._consumer: KafkaConsumer | None = None
@@ -48,17 +48,7 @@ class KafkaSource:
         self._connected_once = False
         self._dropped: set[TopicPartition] = set()
         self._next_offsets: dict[TopicPartition, int] = {}
-        self._missing: tuple[str, ...] = ()
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Return the wanted outputs that did not exist at the newest look."""
-        return self._missing
-
-    @property
-    def caught_up(self) -> bool:
-        """Return whether all rows that existed at the first poll have been returned."""
-        return self.has_read(self._wanted)
+        self.missing: tuple[str, ...] = ()
 
     def has_read(self, outputs: Collection[str]) -> bool:
         """Return whether all rows of these outputs that existed at the first poll have been returned."""
@@ -130,7 +120,7 @@ class KafkaSource:
                 self._address.bootstrap_servers,
                 ", ".join(missing),
             )
-        self._missing = tuple(self._topics[topic] for topic in missing)
+        self.missing = tuple(self._topics[topic] for topic in missing)
 
     def _read(self, consumer: KafkaConsumer) -> list[Chunk]:
         followed = set(self._live_from)
@@ -160,7 +150,7 @@ class KafkaSource:
                     output = self._topics[partition.topic]
                     chunk = Chunk(output=output, lines=lines, live=live, after_gap=after_gap, thinned=thinned)
                     chunks.append(chunk)
-        return sorted(chunks, key=lambda chunk: self._wanted.index(chunk.output))
+        return sorted(chunks, key=lambda chunk: self.wanted.index(chunk.output))
 
     def _is_thinned(self, partition: TopicPartition, messages: Sequence[Any]) -> bool:
         """Return whether offsets before or between these messages are missing, because compaction leaves gaps."""

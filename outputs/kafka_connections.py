@@ -68,7 +68,7 @@ def client_options(address: KafkaAddress) -> dict[str, Any]:
     Raise KafkaError, like the clients themselves.
     """
     try:
-        login = _login_options(address.login)
+        login = login_options(address.login)
     except (KafkaLoginError, KerberosError) as error:
         raise KafkaConfigurationError(str(error)) from error
     return {
@@ -78,7 +78,8 @@ def client_options(address: KafkaAddress) -> dict[str, Any]:
     }
 
 
-def _login_options(login: KafkaLogin) -> dict[str, Any]:
+def login_options(login: KafkaLogin) -> dict[str, Any]:
+    """Return the options of a login, with the secrets as they are now. Raise KafkaLoginError or KerberosError."""
     return {
         "security_protocol": login.protocol,
         "ssl_cafile": login.ca_file,
@@ -88,12 +89,11 @@ def _login_options(login: KafkaLogin) -> dict[str, Any]:
         "sasl_plain_username": login.username,
         "sasl_plain_password": login.password,
         "sasl_oauth_token_provider": None if login.token_file is None else _TokenOfFile(login),
-        **kerberos_options(login.principal, login.keytab_file, login.service_name),
+        **_kerberos_options(login.principal, login.keytab_file, login.service_name),
     }
 
 
-def kerberos_options(principal: str | None, keytab_file: str | None, service_name: str) -> dict[str, Any]:
-    """Return the options of a login by Kerberos, none without a keytab. Raise KerberosError."""
+def _kerberos_options(principal: str | None, keytab_file: str | None, service_name: str) -> dict[str, Any]:
     if principal is None or keytab_file is None:
         return {}
     return {"sasl_kerberos_name": Keytab(principal, keytab_file), "sasl_kerberos_service_name": service_name}
@@ -119,7 +119,7 @@ class RefusedConnectionError(KafkaConnectionError):  # type: ignore[misc]  # kaf
 
 
 class _KerberosMechanism(KerberosExchange):
-    """The mechanism GSSAPI, made by the options of `kerberos_options`. Raise KafkaError."""
+    """The mechanism GSSAPI, made by `_kerberos_options`. Raise KafkaError."""
 
     def __init__(self, *, host: str, **options: Any) -> None:  # noqa: ANN401 (kafka-python's own)
         try:

@@ -12,9 +12,9 @@ from typing import Any
 from kafka.errors import IncompatibleBrokerVersion, InvalidReceiveError, KafkaError
 from kafka.net import NetworkSelector
 
-from outputs.kafka_connections import BoundedConnectionManager, kerberos_options
+from outputs.kafka_connections import BoundedConnectionManager, login_options
 from outputs.kerberos import KerberosError
-from transport.kafka_login import NodeLogin
+from transport.kafka_login import KafkaLogin
 from transport.printable import printable
 
 _LONGEST_REASON = 300
@@ -40,7 +40,7 @@ class KafkaNode:
     """
 
     def __init__(
-        self, address: str, login: NodeLogin, *, timeout_seconds: float, largest_answer_bytes: int, client_id: str
+        self, address: str, login: KafkaLogin, *, timeout_seconds: float, largest_answer_bytes: int, client_id: str
     ) -> None:
         self.address = address
         self._login = login
@@ -81,7 +81,6 @@ class KafkaNode:
                 net.close()
 
     def _open(self) -> None:
-        login = self._login
         self._net = NetworkSelector()
         self._manager = BoundedConnectionManager(
             self._net,
@@ -89,14 +88,7 @@ class KafkaNode:
             client_id=self._client_id,
             request_timeout_ms=self._timeout_ms,
             receive_message_max_bytes=self._largest_answer_bytes,
-            security_protocol=login.protocol,
-            ssl_cafile=login.ca_file,
-            ssl_certfile=login.certificate_file,
-            ssl_keyfile=login.key_file,
-            sasl_mechanism=login.sasl_mechanism if login.protocol.startswith("SASL") else None,
-            sasl_plain_username=login.username,
-            sasl_plain_password=login.password,
-            **kerberos_options(login.principal, login.keytab_file, login.service_name),
+            **login_options(self._login),
         )
 
     async def _send(self, request: Any) -> Any:  # noqa: ANN401 (kafka-python's own)

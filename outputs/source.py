@@ -28,7 +28,10 @@ class Chunk:
 
 
 class OutputsSource(Protocol):
-    """A reader of outputs."""
+    """A reader of outputs. `missing` has the wanted outputs that did not exist at the newest poll."""
+
+    wanted: tuple[str, ...]
+    missing: tuple[str, ...]
 
     def poll(self) -> Sequence[Chunk]:
         """Return the new rows. Raise SourceDownError, or OutputsError if a retry cannot help."""
@@ -36,13 +39,10 @@ class OutputsSource(Protocol):
     @property
     def caught_up(self) -> bool:
         """Return whether all rows that existed at the first poll have been returned."""
+        return self.has_read(self.wanted)
 
     def has_read(self, outputs: Collection[str]) -> bool:
         """Return whether all rows of these outputs that existed at the first poll have been returned."""
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        """Return the wanted outputs that did not exist at the newest poll."""
 
     def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
         """Return the outputs that do not reach these ends, given by output as the journal's identity and an offset."""

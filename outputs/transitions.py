@@ -66,7 +66,7 @@ def _why_incomplete(follower: Follower, reading: ReadingCounts) -> str | None:
     return None if state.caught_up else "the controller's actions are still being read, look again in a moment"
 
 
-class _FirstOfReplicas:
+class _FirstOfReplicas(OutputsSource):
     """Output that passes only the first transition of replicas of each event.
 
     Transitions of replicas are the most frequent, but a timeline needs only their causes, so the follower need not
@@ -75,26 +75,19 @@ class _FirstOfReplicas:
 
     def __init__(self, source: OutputsSource) -> None:
         self._source = source
+        self.wanted, self.missing = source.wanted, source.missing
         self._event = b""
 
     def poll(self) -> Sequence[Chunk]:
-        chunks = self._source.poll()
+        chunks, self.missing = self._source.poll(), self._source.missing
         return [replace(chunk, lines=list(filter(self._keeps, chunk.lines)), after_gap=False) for chunk in chunks]
 
     def _keeps(self, line: bytes) -> bool:
         before, self._event = self._event, line.partition(_EFFECT)[2].partition(b'"')[0].rpartition(b"-")[0]
         return before != self._event or _OF_REPLICAS not in line
 
-    @property
-    def caught_up(self) -> bool:
-        return self._source.caught_up
-
     def has_read(self, outputs: Collection[str]) -> bool:
         return self._source.has_read(outputs)
-
-    @property
-    def missing(self) -> tuple[str, ...]:
-        return self._source.missing
 
     def lacking(self, ends: Mapping[str, tuple[str, int]]) -> tuple[str, ...]:
         return self._source.lacking(ends)

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from msgspec.structs import astuple
+
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE
@@ -244,23 +246,7 @@ def _with(  # noqa: PLR0913 (all that is added)
     reason: str | None,
 ) -> JudgedPartition:
     # Arguments by position, because they are faster, and this runs for every partition.
-    return JudgedPartition(
-        line.topic,
-        line.partition,
-        line.replicas,
-        line.leader,
-        line.leader_epoch,
-        line.isr,
-        line.state,
-        line.adding_replicas,
-        line.removing_replicas,
-        line.deleting,
-        writable,
-        lacking,
-        candidates,
-        concerns,
-        reason,
-    )
+    return JudgedPartition(*(*astuple(line), writable, lacking, candidates, concerns, reason))
 
 
 def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:

@@ -1,4 +1,4 @@
-"""Login to Kafka: of a client by settings, with every secret in a file or in the environment, and to single nodes."""
+"""Login to Kafka by settings, with every secret in a file or in the environment."""
 
 from __future__ import annotations
 
@@ -119,27 +119,6 @@ class KafkaLogin:
 
 
 NO_LOGIN: Final = KafkaLogin()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NodeLogin:
-    """Login to the nodes of a cluster. `protocol` is Kafka's name of the security protocol."""
-
-    protocol: str = "PLAINTEXT"
-    ca_file: str | None = None
-    certificate_file: str | None = None
-    key_file: str | None = None
-    sasl_mechanism: str | None = None
-    username: str | None = None
-    password: str | None = field(default=None, repr=False)
-    principal: str | None = None
-    keytab_file: str | None = None
-    service_name: str = "kafka"
-
-    @property
-    def tls(self) -> bool:
-        """Return whether the login uses TLS."""
-        return self.protocol.endswith("SSL")
 
 
 def split_address(address: str) -> tuple[str, int]:

@@ -171,11 +171,6 @@ def may_be_compared(snapshot: ClusterSnapshot) -> bool:
     return snapshot.ready and has_identity and hidden_by(snapshot.open_alerts) is None
 
 
-def now_ms() -> int:
-    """Return the wall clock in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
-
-
 def gauges_of(snapshot: ClusterSnapshot) -> GaugesRow:
     """Return the gauges of a cluster that is ready."""
     assert snapshot.gauges is not None, "a cluster that is ready without gauges"

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from dashboards.errors import ServeError
-from transport.kafka_login import KafkaLogin, KafkaLoginError, NodeLogin, split_address
-from transport.secret import read_secret
+from transport.kafka_login import KafkaLogin, KafkaLoginError, split_address
 
 _LOGIN_KEYS = (
     *("tls", "ca_file", "certificate_file", "key_file"),
@@ -46,7 +45,7 @@ class KafkaLoginConfig:
 
     def __post_init__(self) -> None:
         try:
-            KafkaLogin(prefix=_PREFIX, **{key: getattr(self, _PREFIX + key) for key in _LOGIN_KEYS})
+            self.node_login()
         except KafkaLoginError as error:
             raise ServeError(str(error)) from error
         for address in self.kafka_quorum:
@@ -62,25 +61,9 @@ class KafkaLoginConfig:
             return "SSL" if self.kafka_tls else "PLAINTEXT"
         return "SASL_SSL" if self.kafka_tls else "SASL_PLAINTEXT"
 
-    @property
-    def password(self) -> str | None:
-        """Return the current password from its file or variable. Raise OSError or UnicodeDecodeError."""
-        return read_secret(self.kafka_password_file, self.kafka_password_variable)
-
-    def node_login(self) -> NodeLogin:
-        """Return the login with its current password. Raise OSError or UnicodeDecodeError."""
-        return NodeLogin(
-            protocol=self.protocol,
-            ca_file=self.kafka_ca_file,
-            certificate_file=self.kafka_certificate_file,
-            key_file=self.kafka_key_file,
-            sasl_mechanism=self.kafka_sasl_mechanism,
-            username=self.kafka_username,
-            password=self.password,
-            principal=self.kafka_principal,
-            keytab_file=self.kafka_keytab_file,
-            service_name=self.kafka_service_name,
-        )
+    def node_login(self) -> KafkaLogin:
+        """Return the login to a node. Raise KafkaLoginError for an impossible one, and for a file that is gone."""
+        return KafkaLogin(prefix=_PREFIX, **{key: getattr(self, _PREFIX + key) for key in _LOGIN_KEYS})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,14 @@ import msgspec
 
 from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from dashboards.probe.broker import ProbeError, choose_endpoint
-from dashboards.probe.comparison import CurrentRows, Rounds, now_ms
+from dashboards.probe.comparison import CurrentRows, Rounds
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.group_requests import GROUPS_OF_A_REQUEST, DeniedError, GroupRequests
 from dashboards.probe.kept_groups import keep_groups, kept_groups
 from questions.clients.groups import troubled_in
 from questions.clients.known_groups import KnownGroups, Round, Troubled, after_round
 from questions.cluster_rows import ClusterSnapshot
+from questions.known_clusters import now_ms
 from wording.times import rfc3339
 
 # A round has this many intervals. Its remaining groups stay as they were, and the next round begins with them.

@@ -26,7 +26,6 @@ from dashboards.probe.comparison import (
     differences,
     gauges_of,
     lasting,
-    now_ms,
 )
 from dashboards.probe.config import ProbeConfig
 from dashboards.probe.findings import BrokerFindings, alert_id, open_alert, resolved_alert
@@ -35,6 +34,7 @@ from dashboards.probe.quorum import QuorumProbe, is_asked
 from outputs.reading import ReadingCounts
 from questions.clients.known_groups import NO_GROUPS, KnownGroups
 from questions.cluster_rows import ClusterSnapshot
+from questions.known_clusters import now_ms
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.2

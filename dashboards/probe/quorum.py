@@ -19,7 +19,7 @@ from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
 from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source, alert_at
 from dashboards.probe.broker import ProbeError, choose_endpoint
-from dashboards.probe.comparison import CurrentRows, NothingNewError, Rounds, now_ms
+from dashboards.probe.comparison import CurrentRows, NothingNewError, Rounds
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import (
@@ -35,7 +35,8 @@ from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.nodes.requests import ask_nodes
 from outputs.kafka_node import NodeError
 from questions.cluster_rows import ClusterSnapshot
-from transport.kafka_login import NodeLogin
+from questions.known_clusters import now_ms
+from transport.kafka_login import KafkaLogin
 from wording.sentences import counted, listed, plural
 from wording.times import rfc3339
 
@@ -201,7 +202,7 @@ class QuorumProbe:
         elif is_open:
             self._too_early = resolved_alert(gauges)
 
-    def _differing(self, nodes: Nodes, login: NodeLogin, stop: threading.Event) -> Mapping[CopiedSubject, int] | None:
+    def _differing(self, nodes: Nodes, login: KafkaLogin, stop: threading.Event) -> Mapping[CopiedSubject, int] | None:
         """Return the differences that last for `confirm_seconds` with an unchanged quorum."""
         reader = QuorumReader(nodes, login, self._config.timeout_seconds)
         try:

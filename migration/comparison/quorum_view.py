@@ -38,7 +38,7 @@ from migration.comparison.view import (
 from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.nodes.requests import UNREADABLE_ANSWERS, ask_quorum, connect, refuse
 from outputs.kafka_node import KafkaNode, NodeError
-from transport.kafka_login import NodeLogin
+from transport.kafka_login import KafkaLogin
 
 # Metadata takes 40, 36 and 12 bytes for a topic, a partition and a replica. The limit has room, because the quorum may
 # have more topics than ZooKeeper.
@@ -65,7 +65,7 @@ _Read: TypeAlias = "Callable[[KafkaNode, Expected, QuorumView], None]"
 class QuorumReader:
     """Reader of nodes with known modes, for one thread. The caller must close it."""
 
-    def __init__(self, nodes: Nodes, login: NodeLogin, timeout_seconds: float) -> None:
+    def __init__(self, nodes: Nodes, login: KafkaLogin, timeout_seconds: float) -> None:
         self._nodes = nodes
         self._login = login
         self._timeout_seconds = timeout_seconds

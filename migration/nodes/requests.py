@@ -22,7 +22,7 @@ from kafka.protocol.parser import KafkaProtocol
 from controller.contract.ids import BrokerId
 from migration.nodes.nodes import Node, Nodes, Quorum, mode_of
 from outputs.kafka_node import KafkaNode, NodeError
-from transport.kafka_login import NodeLogin, split_address
+from transport.kafka_login import KafkaLogin, split_address
 from transport.printable import printable
 
 # Kafka 3.9.2 answers with 500 bytes. An API takes 7, a feature some 30.
@@ -48,7 +48,7 @@ class ApiVersions:
         return self.features.get(_METADATA_VERSION)
 
 
-def ask_api_versions(address: str, login: NodeLogin, timeout_seconds: float) -> ApiVersions:
+def ask_api_versions(address: str, login: KafkaLogin, timeout_seconds: float) -> ApiVersions:
     """Return the answer of the node at HOST:PORT within the time, without a login. Raise NodeError."""
     try:
         return _read(_exchange(split_address(address), login, time.monotonic() + timeout_seconds))
@@ -64,7 +64,7 @@ def ask_api_versions(address: str, login: NodeLogin, timeout_seconds: float) -> 
         raise NodeError(f"its answer to ApiVersions cannot be read: {detail}") from error
 
 
-def _exchange(host_and_port: tuple[str, int], login: NodeLogin, give_up_at: float) -> Any:  # noqa: ANN401 (kafka-python's)
+def _exchange(host_and_port: tuple[str, int], login: KafkaLogin, give_up_at: float) -> Any:  # noqa: ANN401 (kafka-python's)
     protocol = KafkaProtocol(client_id="kontrast", receive_message_max_bytes=_LARGEST_VERSIONS_BYTES)
     protocol.send_request(
         ApiVersionsRequest(version=_VERSION, client_software_name="kontrast", client_software_version="1")
@@ -82,7 +82,7 @@ def _exchange(host_and_port: tuple[str, int], login: NodeLogin, give_up_at: floa
                     return answer
 
 
-def _tls(plain: socket.socket, host: str, login: NodeLogin) -> ssl.SSLSocket:
+def _tls(plain: socket.socket, host: str, login: KafkaLogin) -> ssl.SSLSocket:
     context = ssl.create_default_context(cafile=login.ca_file)
     if login.certificate_file is not None:
         context.load_cert_chain(login.certificate_file, login.key_file)
@@ -118,7 +118,7 @@ UNREADABLE_ANSWERS = (ValueError, TypeError, AttributeError, LookupError)
 
 
 def ask_nodes(
-    addresses: Sequence[str], registered: dict[BrokerId, str], login: NodeLogin, timeout_seconds: float
+    addresses: Sequence[str], registered: dict[BrokerId, str], login: KafkaLogin, timeout_seconds: float
 ) -> Nodes:
     """Return the modes of these nodes, of the registered brokers, and of the nodes that they name.
 
@@ -136,7 +136,7 @@ def ask_nodes(
     return Nodes(tuple(replace(node, node_id=known.get(node.address)) for node in nodes.values()), quorum)
 
 
-def with_settings(nodes: Nodes, names: Sequence[str], login: NodeLogin, timeout_seconds: float) -> Nodes:
+def with_settings(nodes: Nodes, names: Sequence[str], login: KafkaLogin, timeout_seconds: float) -> Nodes:
     """Return the same nodes with settings of each broker whose id is known and whose settings are readable."""
     if not nodes.nodes:
         return nodes
@@ -156,7 +156,7 @@ def with_settings(nodes: Nodes, names: Sequence[str], login: NodeLogin, timeout_
         return replace(nodes, nodes=tuple(threads.map(ask, nodes.nodes)))
 
 
-def with_voters(nodes: Nodes, login: NodeLogin, timeout_seconds: float) -> Nodes:
+def with_voters(nodes: Nodes, login: KafkaLogin, timeout_seconds: float) -> Nodes:
     """Return the same nodes and each voter at an address that only a broker's settings name."""
     voters = {address: voter for voter, address in nodes.voter_addresses}
     asked = {node.address for node in nodes.nodes}
@@ -207,7 +207,7 @@ def ask_brokers(node: Node, kafka: KafkaNode) -> dict[BrokerId, str] | None:
     return {broker.broker_id: written(broker.host, broker.port) for broker in answer.brokers}
 
 
-def connect(node: Node, login: NodeLogin, timeout_seconds: float, largest_answer_bytes: int) -> KafkaNode:
+def connect(node: Node, login: KafkaLogin, timeout_seconds: float, largest_answer_bytes: int) -> KafkaNode:
     """Return a connection to the node, with the login."""
     return KafkaNode(
         node.address,
@@ -230,7 +230,7 @@ def written(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _modes(addresses: Iterable[str], login: NodeLogin, timeout_seconds: float) -> list[Node]:
+def _modes(addresses: Iterable[str], login: KafkaLogin, timeout_seconds: float) -> list[Node]:
     """Return the node of each address, once, in the order of the addresses."""
     distinct = list(dict.fromkeys(addresses))
     if not distinct:
@@ -239,7 +239,7 @@ def _modes(addresses: Iterable[str], login: NodeLogin, timeout_seconds: float) -
         return list(threads.map(lambda address: _mode(address, login, timeout_seconds), distinct))
 
 
-def _mode(address: str, login: NodeLogin, timeout_seconds: float) -> Node:
+def _mode(address: str, login: KafkaLogin, timeout_seconds: float) -> Node:
     try:
         answer: ApiVersions = ask_api_versions(address, login, timeout_seconds)
     except NodeError as error:
@@ -252,7 +252,7 @@ def _mode(address: str, login: NodeLogin, timeout_seconds: float) -> Node:
 def _first(
     ask: Callable[[Node, KafkaNode], Any],
     nodes: Iterable[Node],
-    login: NodeLogin,
+    login: KafkaLogin,
     timeout_seconds: float,
 ) -> Any:  # noqa: ANN401 (the result of `ask`)
     """Return the answer of the first node that has one, None if no node has."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import msgspec
 from pyspark.sql import DataFrame, SparkSession, functions as sql
@@ -140,27 +140,6 @@ class Batch:
     fence: Fence
 
 
-class Sink(Protocol):
-    """A sink, which takes the batches of a job."""
-
-    @property
-    def next_batch(self) -> int:
-        """Return the smallest number that a new checkpoint may give to its first batch."""
-        ...
-
-    def write(self, rows: DataFrame, batch: Batch) -> None:
-        """Write the rows in order, and then the job's own row. A batch may repeat."""
-        ...
-
-    def write_idle(self, row: JobRow, session: SparkSession) -> None:
-        """Write the row of a job that has no record to read. Any thread may call it, even during a batch."""
-        ...
-
-    def close(self) -> None:
-        """Release the sink."""
-        ...
-
-
 class JournalSink:
     """One journal per output below a directory. Raise StreamError if a journal is not writable.
 
@@ -193,7 +172,7 @@ class JournalSink:
 
     @property
     def next_batch(self) -> int:
-        """Return a number above every batch of an earlier checkpoint here. A journal would skip lower numbers."""
+        """Return the number for the first batch of a new checkpoint. A journal would skip lower numbers."""
         return 1 + max(writer.last_batch_id for writer in self._writers.values())
 
     def write(self, rows: DataFrame, batch: Batch) -> None:
@@ -294,6 +273,10 @@ def output_topics(address: KafkaAddress) -> tuple[RequiredTopic, ...]:
         )
         for output in _WRITTEN
     )
+
+
+Sink = JournalSink | KafkaSink
+"""A sink takes the batches of a job, of which any may repeat. Any thread may call `write_idle`, even during a batch."""
 
 
 def open_sink(config: StreamConfig) -> Sink:

@@ -36,7 +36,7 @@ from tests.kraft import KRaftBroker, KRaftController, cluster_id, migrating_brok
 from tests.lanes import in_gate
 from tests.waiting import eventually
 from transport.address import JournalAddress
-from transport.kafka_login import NodeLogin
+from transport.kafka_login import KafkaLogin
 
 pytestmark = pytest.mark.xdist_group("migration nodes")  # so that one process has the shared cluster
 
@@ -164,7 +164,7 @@ def migration(client: KazooClient) -> dict[str, int]:
 
 
 def ask(address: str, request: Any) -> Any:
-    node = KafkaNode(address, NodeLogin(), timeout_seconds=30, largest_answer_bytes=2**20, client_id="test")
+    node = KafkaNode(address, KafkaLogin(), timeout_seconds=30, largest_answer_bytes=2**20, client_id="test")
     try:
         return node.ask(request)
     finally:

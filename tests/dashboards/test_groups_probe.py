@@ -25,7 +25,7 @@ from questions.clients.teams import read_teams
 from tests.dashboards.page_cases import Size, Story
 from tests.waiting import eventually
 from transport.address import JournalAddress
-from transport.kafka_login import NodeLogin
+from transport.kafka_login import KafkaLogin
 
 GROUPS = 5_000
 INTERVAL_SECONDS = ProbeConfig().groups_interval_seconds
@@ -83,7 +83,7 @@ def cluster(start_kafka_cluster) -> KafkaCluster:
 @pytest.mark.nightly
 def test_a_round_about_5000_groups_takes_less_than_a_request_a_second(cluster, rows, tmp_path, monkeypatch):
     bootstrap = cluster.bootstrap_servers[0]
-    node = KafkaNode(bootstrap, NodeLogin(), timeout_seconds=30, largest_answer_bytes=2**20, client_id="t")
+    node = KafkaNode(bootstrap, KafkaLogin(), timeout_seconds=30, largest_answer_bytes=2**20, client_id="t")
     names = [f"g{number}" for number in range(GROUPS)]
     commit_until_taken(node, names[0], 1)
     assert [name for name in names if commit(node, name, 1)] == []

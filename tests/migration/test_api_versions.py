@@ -18,7 +18,7 @@ from migration.nodes.nodes import Mode, mode_of
 from migration.nodes.requests import ask_api_versions
 from outputs.kafka_node import NodeError
 from tests.certificates import make_self_signed
-from transport.kafka_login import NodeLogin, split_address
+from transport.kafka_login import KafkaLogin, split_address
 
 Answer = Callable[[socket.socket, bytes], None]
 
@@ -48,8 +48,8 @@ def answering(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[str
         yield f"127.0.0.1:{listener.getsockname()[1]}"
 
 
-def ask(address: str, *, timeout_seconds: float = 10.0, login: NodeLogin | None = None):
-    return ask_api_versions(address, login or NodeLogin(), timeout_seconds)
+def ask(address: str, *, timeout_seconds: float = 10.0, login: KafkaLogin | None = None):
+    return ask_api_versions(address, login or KafkaLogin(), timeout_seconds)
 
 
 def whole(body: bytes) -> Answer:
@@ -142,9 +142,9 @@ def test_a_node_with_tls_is_asked_with_the_authority_it_was_given_and_not_withou
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with answering(whole(SUPPORTED + b"\1\3\1\1"), context) as address:
-        assert ask(address, login=NodeLogin(protocol="SASL_SSL", ca_file=str(certificate))).zk_migration_ready
+        assert ask(address, login=KafkaLogin(tls=True, ca_file=str(certificate))).zk_migration_ready
         with pytest.raises(NodeError, match="no TLS connection comes about: CERTIFICATE_VERIFY_FAILED"):
-            ask(address, login=NodeLogin(protocol="SSL"))
+            ask(address, login=KafkaLogin(tls=True))
         with pytest.raises(NodeError):
             ask(address, timeout_seconds=1)
 
@@ -153,7 +153,7 @@ def test_tls_that_is_none_and_nobody_there_are_sentences(tmp_path):
     certificate = tmp_path / "certificate.pem"
     make_self_signed(certificate, tmp_path / "key.pem", "broker")
     with answering(whole(SUPPORTED + b"\0")) as address, pytest.raises(NodeError):
-        ask(address, timeout_seconds=1, login=NodeLogin(protocol="SSL", ca_file=str(certificate)))
+        ask(address, timeout_seconds=1, login=KafkaLogin(tls=True, ca_file=str(certificate)))
     with pytest.raises(NodeError, match="refused"):
         ask(f"127.0.0.1:{free_port()}")
 

@@ -21,7 +21,7 @@ from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.preflight import node_checks
 from migration.preflight.tree import Tree
 from outputs.kafka_node import NodeError
-from transport.kafka_login import NodeLogin
+from transport.kafka_login import KafkaLogin
 
 SECRET = "hunter2"
 
@@ -169,7 +169,7 @@ def answering(body: bytes) -> Iterator[str]:
 def test_a_node_that_answers_with_anything_speaks_for_nothing_and_breaks_nothing(body):
     with answering(body) as address:
         node = Node(address, 1, Mode.KRAFT, frozenset(ASKED))
-        reader = QuorumReader(Nodes((node,), None), NodeLogin(), 0.5)
+        reader = QuorumReader(Nodes((node,), None), KafkaLogin(), 0.5)
         try:
             view = reader.read(Expected(frozenset({"t"}), 1))
             with pytest.raises(NodeError, match="no node reports the quorum"):
