@@ -43,18 +43,18 @@ def look_besides(zookeeper: WatchedZooKeeper) -> dict[str, FoundFlaw]:
     """Return the flaws by path. Raise ConnectionLostError."""
     paths, level, hidden = list(_SINGLES), [BROKERS, *_SUBTREES], set[str]()
     while level:
-        below = {path: names for path, names in _answers(zookeeper, GetChildren, level) if names is not None}
+        below = {path: names for path, names in answers(zookeeper, GetChildren, level) if names is not None}
         level = [f"{parent}/{name}" for parent, names in below.items() for name in names]
         paths += level
         level = [path for path in level if not path.startswith(f"{BROKERS}/")]
     values: dict[str, bytes | None] = {}
-    for path, found in _answers(zookeeper, GetData, paths, hidden):
+    for path, found in answers(zookeeper, GetData, paths, hidden):
         if found is not None:
             values[path] = found[0]
     guarded = (*GUARDED, *(path for path in values if path.startswith(f"{BROKERS}/")))
     grants = {
         path: [_grant(acl) for acl in found[0]]
-        for path, found in _answers(zookeeper, GetACL, guarded)
+        for path, found in answers(zookeeper, GetACL, guarded)
         if found is not None
     }
     return flaws_besides(values, grants, hides=hidden)
@@ -66,7 +66,7 @@ def _grant(acl: ACL) -> Grant:
     return Grant(scheme, name.partition(":")[0] if scheme == "digest" else name, acl.perms)
 
 
-def _answers(
+def answers(
     zookeeper: WatchedZooKeeper, request: Callable[..., object], paths: Sequence[str], hidden: set[str] | None = None
 ) -> Iterator[tuple[str, Any]]:
     """Yield each path with its answer, None for a znode that is absent or hidden."""

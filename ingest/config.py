@@ -13,7 +13,7 @@ from ingest.errors import IngestError
 from transport.address import Address, JournalAddress
 from transport.disk import RETAIN_BYTES, Fsync
 from transport.listening import Listening, ListeningError
-from transport.secret import read_secret
+from transport.secret import password_problem, read_secret
 
 _SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[^/\s,]+)*)/?")
@@ -28,6 +28,7 @@ _TOGETHER = (
     ("zookeeper_certificate_file", "zookeeper_tls"),
 )
 _FILES = tuple(f"zookeeper_{name}_file" for name in ("password", "keytab", "ca", "certificate", "key"))
+_PREFIX = "zookeeper_"
 _SERVICE_NAME = "zookeeper"
 _ELECTION = (
     *("username", "password_file", "password_variable", "principal", "keytab_file", "service_name"),
@@ -98,14 +99,9 @@ class ZooKeeperConfig:
     def _check_password(self) -> None:
         if self.zookeeper_principal is not None:
             raise IngestError("zookeeper_username is given and so is zookeeper_principal. A login has only one")
-        if (self.zookeeper_password_file is None) == (self.zookeeper_password_variable is None):
-            raise IngestError(
-                "zookeeper_username is given and needs its password, "
-                "in zookeeper_password_file or in zookeeper_password_variable, not in both"
-            )
-        variable = self.zookeeper_password_variable
-        if variable is not None and not os.environ.get(variable):
-            raise IngestError(f"zookeeper_password_variable names {variable}, which the environment lacks or has empty")
+        problem = password_problem(self.zookeeper_password_file, self.zookeeper_password_variable, _PREFIX)
+        if problem is not None:
+            raise IngestError(f"{_PREFIX}{problem}")
 
     @property
     def password(self) -> str:

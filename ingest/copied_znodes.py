@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from kazoo.protocol.serialization import GetACL
 from kazoo.security import ACL
 
+from ingest.besides import answers
 from ingest.complete_read import ask_once, read_everything
 from ingest.config import ZooKeeperConfig
 from ingest.observed.observations import Value
@@ -39,8 +41,10 @@ def read_copied_znodes(
     def ask(zookeeper: WatchedZooKeeper) -> CopiedZnodes:
         values = read_everything(zookeeper, show)
         values |= _read_besides(zookeeper)
-        owners = {path: _owners(acls) for path, acls in zookeeper.read_acls(_with_acls(values)).items()}
-        return CopiedZnodes(values, zookeeper.forbidden, owners)
+        hidden = set(zookeeper.forbidden)
+        acls = answers(zookeeper, GetACL, _with_acls(values), hidden)
+        owners = {path: _owners(found[0]) for path, found in acls if found is not None}
+        return CopiedZnodes(values, frozenset(hidden), owners)
 
     return ask_once(config, stop, ask, CopiedZnodes({}))
 

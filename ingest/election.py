@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, CancelledError, KazooException, NoNodeError
@@ -47,17 +46,7 @@ class ForwardingTerm:
     holds: Callable[[], bool]
 
 
-class Terms(Protocol):
-    """An election, which gives a forwarder its terms."""
-
-    def next_term(self) -> ForwardingTerm | None:
-        """Wait for this forwarder's next term after the end of the last one. Return None if asked to stop."""
-
-    def close(self) -> None:
-        """Give up the present term, or waiting for one."""
-
-
-def open_terms(config: IngestConfig, stop: threading.Event, newest: Callable[[], int]) -> Terms:
+def open_terms(config: IngestConfig, stop: threading.Event, newest: Callable[[], int]) -> UnopposedTerms | Election:
     """Open an election if the configuration names an ensemble, otherwise the terms of the only forwarder.
 
     `newest` is the newest generation in the stream. Clocks may be set back, but generations must grow.

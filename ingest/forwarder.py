@@ -28,7 +28,7 @@ from ingest.observed.observations import Observation, Value, ZnodeEvent, observe
 from ingest.observed.paths import WATCHED
 from ingest.observed.tree import complete
 from ingest.publisher import Clocks, DeposedError, Publisher, StoppedError
-from ingest.sinks.opening import open_sink
+from ingest.sinks.journal_sink import open_sink
 from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.ensemble import EnsembleQuestions

@@ -36,7 +36,6 @@ MODULES_LOADED = {("--version",): 45, ("check", "--help"): 100}  # of ours, by a
 
 SMALL_MODULES = {
     "cli.start": "the entry point of the installed command",
-    "ingest.sinks.opening": "it ends a circle: each sink imports the protocol, and the opener imports each sink",
 }
 LONG_FUNCTIONS = {
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",

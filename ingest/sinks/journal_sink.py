@@ -15,7 +15,8 @@ import msgspec
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, encode_record
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
-from ingest.sinks.sink import SinkFullError, SinkUnavailableError
+from ingest.separation import refuse_watched_cluster
+from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
 from transport.address import JournalAddress
 from transport.journal import JournalError, JournalFullError, JournalRemovedError, JournalWriter
 from transport.segments import newest_lines
@@ -101,6 +102,15 @@ class JournalSink:
             if self._journal.users == 0:
                 del _open_journals[self._directory]
                 self._journal.writer.close()
+
+
+def open_sink(config: IngestConfig, stop: threading.Event) -> Sink:
+    """Open the configured sink. Raise IngestError or SinkUnavailableError."""
+    if isinstance(config.to, JournalAddress):
+        return JournalSink(config)
+    from ingest.sinks.kafka_sink import KafkaSink  # here, because a journal needs no Kafka client
+
+    return KafkaSink(config.to, config.cluster, stop, lambda kafka: refuse_watched_cluster(config, kafka, stop))
 
 
 def newest_record(directory: Path, cluster: str) -> Record | None:

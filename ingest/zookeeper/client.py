@@ -25,10 +25,9 @@ from kazoo.exceptions import (
     SessionExpiredError,
     UnimplementedError,
 )
-from kazoo.protocol.serialization import GetACL, GetData, ReplyHeader, Sync, Watch
+from kazoo.protocol.serialization import GetData, ReplyHeader, Sync, Watch
 from kazoo.protocol.states import KazooState
 from kazoo.retry import KazooRetry
-from kazoo.security import ACL
 
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from ingest.config import ZooKeeperConfig
@@ -37,7 +36,7 @@ from ingest.observed.inbox import Inbox, SessionState
 from ingest.observed.observations import ZnodeEvent, ZnodeEventKind
 from ingest.observed.paths import is_listed, is_recorded
 from ingest.zookeeper import reading
-from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, Reads, WatchMode
+from ingest.zookeeper.reading import Answers, ConnectionLostError, Promise, Reading, WatchMode
 from ingest.zookeeper.requests import AddWatch, MultiRead
 from ingest.zookeeper.restorable import KAZOO_LOG, RestorableConnection, SharedThreadsHandler, login_of, tls_of
 from transport.forwarding import Forwarding
@@ -46,7 +45,6 @@ from transport.printable import Complaints
 _LOG = logging.getLogger("kontrast.ingest.zookeeper")
 
 _CLOSE_SECONDS = 1.5
-_ACLS_IN_FLIGHT = 500
 # The longest expected answer. The first request of a read has up to 96 znodes of at most 1 MB each (jute.maxbuffer).
 # kazoo would accept any length that four bytes can express.
 _LARGEST_PACKET_BYTES = 128 * 1024**2
@@ -156,7 +154,7 @@ class WatchedZooKeeper:
         self._next_read_at = 0.0
         self._forbidden: set[str] = set()
         self._was_answered = False
-        self._reads: Reads = reading.MultiReads(self, config.multi_read_paths)
+        self._reads: reading.MultiReads | reading.SingleReads = reading.MultiReads(self, config.multi_read_paths)
         self._ask_again_at = 0.0  # later if the server is known to be old
 
     def start(self) -> None:
@@ -296,21 +294,6 @@ class WatchedZooKeeper:
         """Return the children of the paths, none for a missing path. Raise ConnectionLostError."""
         found = self._readable(self._reads.children(paths))
         return {path: children or [] for path, children in found.items()}
-
-    def read_acls(self, paths: Sequence[str]) -> dict[str, list[ACL]]:
-        """Return the readable ACLs of the existing paths. Raise ConnectionLostError."""
-        acls: dict[str, list[ACL]] = {}
-        for first in range(0, len(paths), _ACLS_IN_FLIGHT):
-            batch = paths[first : first + _ACLS_IN_FLIGHT]
-            self.pace(len(batch))
-            for path, promise in [(path, self.call(GetACL(self.absolute(path)))) for path in batch]:
-                try:
-                    acls[path] = cast("tuple[list[ACL], object]", self.wait(promise))[0]
-                except NoNodeError:
-                    continue
-                except NoAuthError:
-                    self._forbidden.add(path)
-        return acls
 
     def _readable(self, answers: Answers) -> dict[str, Any]:
         """Return the readable answers. Report each hidden path once, until it is readable again."""

@@ -151,7 +151,6 @@ def milliseconds(text: str | None) -> float:
     return value if 0 <= value <= LATEST_MS else -1
 
 
-_SECONDS: Final = 2.0
 _CORRELATION: Final = 0x6B6F6E74
 # ApiVersions, version 0, without a client id. Every broker since 0.10 answers it before a login (KIP-35), but ZooKeeper
 # closes the connection.
@@ -176,7 +175,7 @@ def why_unreachable(servers: str) -> str | None:
 def _reason(host: str, port: int) -> str | None:
     address = f"{host}:{port}"
     try:
-        with socket.create_connection((host, port), timeout=_SECONDS) as connection:
+        with socket.create_connection((host, port), timeout=TIMEOUT_SECONDS) as connection:
             if not _is_broker(connection):
                 return None
     except socket.gaierror:

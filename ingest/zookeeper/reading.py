@@ -82,21 +82,6 @@ class Session(Protocol):
         """Return the number of events so far and the newest zxid, on the connection's thread."""
 
 
-class Reads(Protocol):
-    """One way to read."""
-
-    mode: WatchMode
-
-    def values(self, paths: Sequence[str], show: Callable[[int], None]) -> Answers:
-        """Return the values of the paths. `show` receives the number of reads so far."""
-
-    def children(self, paths: Sequence[str]) -> Answers:
-        """Return the names of the children of the paths."""
-
-    def name(self, events: list[ZnodeEvent]) -> list[ZnodeEvent]:
-        """Return the events, with an event for each child that came or went in place of the parent's event."""
-
-
 _MAX_REQUEST_BYTES = 512 * 1024  # a server refuses requests over jute.maxbuffer, 1 MB by default
 _REPLY_BYTES = 768 * 1024  # no server refuses a longer reply, but it must hold the reply in memory
 _FIRST_GUESS_BYTES_A_PATH = 8 * 1024
