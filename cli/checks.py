@@ -136,7 +136,8 @@ def of_serve(
 
 
 def _ask_zookeeper(config: IngestConfig, stop: threading.Event) -> str:
-    from ingest.complete_read import find_chroots, read_once
+    from cli.sources.zookeeper import where_clusters_are
+    from ingest.complete_read import read_once
 
     read = read_once(config, stop)
     if read.forbidden:
@@ -144,9 +145,7 @@ def _ask_zookeeper(config: IngestConfig, stop: threading.Event) -> str:
         more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
         raise IngestError(f"the ACL of {paths[0]}{more} denies read access to this session")
     if not read.values:
-        others = [f"{config.servers}{chroot.rstrip('/')}" for chroot in find_chroots(config, stop)]
-        there_is = f"there is one at {' and at '.join(others)}" if others else "check the address"
-        raise IngestError(f"there is no Kafka cluster: {there_is}")
+        raise IngestError(where_clusters_are(config, stop))
     brokers = sum(path.startswith("/brokers/ids/") for path in read.values)
     return f"{counted(brokers, 'broker')}, {counted(len(read.values), 'znode')}"
 

@@ -59,15 +59,15 @@ def _told(question: Question, where: Sequence[str], cluster: str | None) -> Told
         with redirect_stderr(said):
             chosen = read_source_flags(where)
             source = replace(chosen, cluster=cluster or chosen.cluster).source()
-            found = answer_of(source, question, chosen.settings, _NEVER)
-            warn_of_doubts(found.picture)
+            answer, picture = answer_of(source, question, chosen.settings, _NEVER)
+            warn_of_doubts(picture)
     except (NotFoundError, ConfigError, IngestError, ServeError) as error:
         return Told(refusal=str(error))
     except click.UsageError as error:
         return Told(refusal=error.format_message())
     except MemoryError:
         return Told(refusal=f"the answer needs more than {WORKER_BYTES} bytes of memory")
-    return Told(found.answer, said.getvalue().strip())
+    return Told(answer, said.getvalue().strip())
 
 
 def _resident_bytes() -> int:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Final
 
@@ -79,6 +81,23 @@ def warn(sentence: str) -> None:
 def complain(sentence: str) -> None:
     """Print an error in one sentence."""
     _OWN.error(sentence)
+
+
+@contextmanager
+def progress(*, in_bytes: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Yield the update of a bar of znodes or bytes, which is drawn only if a person sees standard error."""
+    if not sys.stderr.isatty():
+        yield lambda _count, _total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    counts = (DownloadColumn(),) if in_bytes else (MofNCompleteColumn(), "znodes")
+    columns = ("read", BarColumn(), *counts, TimeElapsedColumn())
+    # Answers go to standard output, so rich must not redirect it.
+    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as bar:
+        task = bar.add_task("read", total=None)
+        yield lambda count, total: bar.update(task, completed=count, total=total)
 
 
 class _OnceAMinute(logging.Filter):

@@ -14,6 +14,8 @@ import click
 
 from cli.settings.config import SECTIONS, flag_name, option_name, variable_name
 from cli.settings.keys import NONE, Key, keys_of
+from ingest.config import IngestConfig, ZooKeeperConfig
+from streaming.config import StreamConfig
 
 Command = Callable[..., Any]
 
@@ -250,6 +252,15 @@ def settings_options(section: str, *, leave_out: Collection[str] = ()) -> Callab
         return command
 
     return decorate
+
+
+# Options of a session that only reads, and of what the brokers' files contain.
+zookeeper_options: Final = settings_options(
+    "watch", leave_out=keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+)
+brokers_options: Final = settings_options(
+    "stream", leave_out=keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
+)
 
 
 def describe_default(key: Key) -> str:

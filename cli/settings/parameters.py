@@ -1,15 +1,16 @@
-"""Forms of values on the command line: durations, lists of ids, moments of a history, and a chroot."""
+"""Forms of values on the command line: durations, lists of ids, moments of a history, and ZooKeeper's files."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from controller.contract.ids import BrokerId, Zxid
+from controller.contract.ids import BrokerId
 from questions.moments import read_moment, read_zxid
 
 if TYPE_CHECKING:
@@ -36,59 +37,48 @@ def _is_id(text: str) -> bool:
 
 _DURATION: Final = re.compile(r"(?:(?P<days>\d+)d)?(?:(?P<hours>\d+)h)?(?:(?P<minutes>\d+)m)?(?:(?P<seconds>\d+)s)?")
 _LONGEST: Final = timedelta(days=366)
-
-
-class Duration(click.ParamType[timedelta]):
-    """A positive duration of at most a year."""
-
-    name = "duration"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """Parse the text, or fail with the reason in a sentence."""
-        match = _DURATION.fullmatch(str(value))
-        if match is None or not any(match.groups()):
-            self.fail(f"{value!r} is not a duration. Write it like 30m, 2h or 1h30m", param, ctx)
-        try:
-            duration = timedelta(**{unit: int(count) for unit, count in match.groupdict(default="0").items()})
-        except OverflowError:
-            duration = _LONGEST * 2
-        if not timedelta(0) < duration <= _LONGEST:
-            self.fail(f"{value!r} must be positive and at most {_LONGEST.days} days", param, ctx)
-        return duration
-
-
+_Value = TypeVar("_Value")
 _Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 
 
-class ZxidParameter(click.ParamType[Zxid]):
-    """A zxid as ZooKeeper's tools write it."""
+class Parsed(click.ParamType[_Value]):
+    """A value that `read` makes of a text. It refuses a text by ValueError, in a sentence without its full stop."""
 
-    name = "ZXID"
+    def __init__(self, name: str, read: Callable[[str], _Value]) -> None:
+        self.name = name
+        self._read = read
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Zxid:
-        """Return the zxid, or fail for an invalid zxid."""
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> _Value:  # noqa: ANN401 (click's own)
+        """Return the value, or fail with the reason in a sentence."""
         try:
-            return read_zxid(str(value))
+            found: _Value = self._read(value) if isinstance(value, str) else value
         except ValueError as error:
-            self.fail(f"{error}.")
+            self.fail(f"{error}.", param, ctx)
+        return found
 
 
-class MomentParameter(click.ParamType["Until"]):
-    """A zxid or a time."""
+def _read_duration(text: str) -> timedelta:
+    match = _DURATION.fullmatch(text)
+    if match is None or not any(match.groups()):
+        raise ValueError(f"{text!r} is not a duration. Write it like 30m, 2h or 1h30m")
+    try:
+        duration = timedelta(**{unit: int(count) for unit, count in match.groupdict(default="0").items()})
+    except OverflowError:
+        duration = _LONGEST * 2
+    if not timedelta(0) < duration <= _LONGEST:
+        raise ValueError(f"{text!r} must be positive and at most {_LONGEST.days} days")
+    return duration
 
-    name = "ZXID|TIME"
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> Until:
-        """Return the end of a history, or fail for an invalid text."""
-        from ingest.files.data_directory import Until  # not for --help
+def _read_until(text: str) -> Until:
+    from ingest.files.data_directory import Until  # not for --help
 
-        if not isinstance(value, str):
-            assert isinstance(value, Until)
-            return value
-        try:
-            return Until(*read_moment(value))
-        except ValueError as error:
-            self.fail(f"{error}.")
+    return Until(*read_moment(text))
+
+
+DURATION: Final = Parsed("duration", _read_duration)
+ZXID: Final = Parsed("ZXID", read_zxid)
+MOMENT: Final = Parsed("ZXID|TIME", _read_until)
 
 
 def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> str:
@@ -101,3 +91,11 @@ def _check_chroot(_ctx: click.Context, _param: click.Parameter, chroot: str) -> 
 def chroot_option(says: str) -> Callable[[_Command], _Command]:
     """Return a decorator that adds an option for the chroot in ZooKeeper's files, with this help."""
     return click.option("--chroot", default="/", callback=_check_chroot, metavar="PATH", show_default=True, help=says)
+
+
+def files_option(says: str, *, required: bool = False) -> Callable[[_Command], _Command]:
+    """Return a decorator that adds an option for the directories of a ZooKeeper server, with this help."""
+    path = click.Path(path_type=Path)
+    return click.option(
+        "--zk-data", "directories", type=path, multiple=True, required=required, metavar="DIR", help=says
+    )

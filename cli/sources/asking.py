@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from cli.printing import standard_error, standard_output
 from cli.running import ExitCode, StoppedError, run_until_stopped
 from cli.settings.config import Settings
-from cli.settings.parameters import Duration
+from cli.settings.parameters import DURATION
 from cli.sources.source import Source
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
@@ -36,15 +36,8 @@ _FINISH_SECONDS: Final = 2.0
 _PROBE: Final = "serve.probe"
 
 
-class Answered(NamedTuple):
-    """The answer to a question, and the picture that the answer is from."""
-
-    answer: Any
-    picture: Picture
-
-
-def answer_of(source: Source, question: Question, settings: Settings, stop: threading.Event) -> Answered:
-    """Ask the source's cluster, with its consumer groups if the question needs them.
+def answer_of(source: Source, question: Question, settings: Settings, stop: threading.Event) -> tuple[Any, Picture]:
+    """Ask the source's cluster, with its consumer groups if the question needs them. Return the picture, too.
 
     Raise the errors of `Source.picture`, and NotFoundError with names that are similar to the missing one.
     """
@@ -56,7 +49,7 @@ def answer_of(source: Source, question: Question, settings: Settings, stop: thre
     scope = question.scope()
     found = picture(scope)
     try:
-        return Answered(question.ask(found), found)
+        return question.ask(found), found
     except NotFoundError as error:
         everything = found if scope.topics is None else picture(EVERYTHING_NOW)
         raise NotFoundError(f"{error}{did_you_mean(question.similar(everything))}") from error
@@ -67,9 +60,9 @@ def ask_question(chosen: Chosen, question: Question, show: Callable[[Any, Pictur
     source = chosen.source()
 
     def look(stop: threading.Event) -> int:
-        found = answer_of(source, question, chosen.settings, stop)
-        code = show(*found)
-        warn_of_doubts(found.picture)
+        answer, picture = answer_of(source, question, chosen.settings, stop)
+        code = show(answer, picture)
+        warn_of_doubts(picture)
         return code
 
     return ask_as_long_as(look)
@@ -143,7 +136,7 @@ def wait_options(until: str, every: str) -> Callable[[Callable[..., Any]], Calla
             help=every,
         )(command)
         says = f"Repeat until {until}, at most for this time, like 10m."
-        return click.option("--wait", "patience", type=Duration(), metavar="TIME", help=says)(command)
+        return click.option("--wait", "patience", type=DURATION, metavar="TIME", help=says)(command)
 
     return add
 

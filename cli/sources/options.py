@@ -24,28 +24,19 @@ from cli.settings.config import (
     snapshot_config,
 )
 from cli.settings.keys import keys_of
-from cli.settings.options import config_option, settings_options
-from cli.settings.parameters import MomentParameter, chroot_option
+from cli.settings.options import brokers_options, config_option, zookeeper_options
+from cli.settings.parameters import MOMENT, Parsed, chroot_option, files_option
 from cli.sources.source import UNNAMED, Source
-from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.config import ZooKeeperConfig
 from questions.moments import TIMES
-from streaming.config import BrokersConfig, StreamConfig
-from transport.address import Address, AddressError, parse_address
+from streaming.config import BrokersConfig
+from transport.address import Address, parse_address
 
 if TYPE_CHECKING:
     from ingest.files.data_directory import Until
 
-_ONLY_OF_WATCHING: Final = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
-_ONLY_OF_THE_JOB: Final = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
 _GROUP: Final = "Where the cluster comes from"
 _CONNECT_TIMEOUT: Final = "connect_timeout_seconds"
-
-
-def _read_address(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Address | None:
-    try:
-        return None if text is None else parse_address(text)
-    except AddressError as error:
-        raise click.BadParameter(f"{error}.") from error
 
 
 _OPTIONS: Final = (
@@ -55,30 +46,23 @@ _OPTIONS: Final = (
         metavar="NAME",
         help="Name of the cluster. Optional if the file or stream has only one.",
     ),
-    settings_options("watch", leave_out=_ONLY_OF_WATCHING),
-    click.option(
-        "--zk-data",
-        "directories",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        metavar="DIR",
-        help="Read the files of a ZooKeeper server instead, its dataDir and its separate dataLogDir.",
-    ),
+    zookeeper_options,
+    files_option("Read the files of a ZooKeeper server instead, its dataDir and its separate dataLogDir."),
     chroot_option("In --zk-data, the znode that contains Kafka's znodes."),
     click.option(
         "--until",
-        type=MomentParameter(),
+        type=MOMENT,
         help=f"Moment in --zk-data or --from, in UTC or with an ending local: 0x1f, {TIMES}.",
     ),
     click.option(
         "--from",
         "stream",
-        callback=_read_address,
+        type=Parsed("ADDRESS", parse_address),
         metavar="ADDRESS",
         help="Read Kontrast's data instead, the changes of `kontrast watch` or the outputs of `kontrast "
         "stream`, as journal:DIRECTORY or kafka://HOST:PORT/TOPIC.",
     ),
-    settings_options("stream", leave_out=_ONLY_OF_THE_JOB),
+    brokers_options,
 )
 
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
+from cli.printing import standard_error
 from cli.running import StoppedError
 from cli.sources.source import Source
-from controller.contract.records import Record
 from controller.restore.stored_context import new_context
 from ingest.config import ZooKeeperConfig
 from questions.gathering import Gathering
@@ -20,7 +20,12 @@ from questions.picture import Picture
 from questions.question import NotFoundError, Scope
 from streaming.config import BrokersConfig
 
+if TYPE_CHECKING:
+    from ingest.complete_read import CompleteRead
+    from ingest.copied_znodes import CopiedZnodes
+
 _NAMED_CHROOTS: Final = 10
+_Read = TypeVar("_Read", "CompleteRead", "CopiedZnodes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,20 +43,27 @@ class ZooKeeperSource(Source):
         gathering = Gathering(
             new_context(self.cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks)
         )  # no past, so no story
-        with without_garbage_collection():
-            return gathering.look(*self._read(scope, stop), has_all_topics=scope.topics is None)
-
-    def _read(self, scope: Scope, stop: threading.Event) -> tuple[list[Record], dict[str, int], frozenset[str]]:
-        """Return records of a complete read, the write times of its znodes, and the hidden paths."""
         from ingest.complete_read import read_once  # not for --help
 
-        with shown_progress() as show:
-            read = read_once(self.config, stop, show, scope.topics)
-        if stop.is_set():
-            raise StoppedError
-        if not read.values and not read.forbidden:
-            raise NotFoundError(where_clusters_are(self.config, stop))
-        return read.records(self.cluster), read.written_ms, read.forbidden
+        with without_garbage_collection():
+            read = read_cluster(self.config, stop, partial(read_once, only_topics=scope.topics))
+            records = read.records(self.cluster)
+            return gathering.look(records, read.written_ms, read.forbidden, has_all_topics=scope.topics is None)
+
+
+def read_cluster(
+    config: ZooKeeperConfig,
+    stop: threading.Event,
+    read: Callable[[ZooKeeperConfig, threading.Event, Callable[[int, int], None]], _Read],
+) -> _Read:
+    """Read a cluster once with a bar. Raise StoppedError, and NotFoundError if there is no cluster."""
+    with standard_error.progress() as show:
+        found = read(config, stop, show)
+    if stop.is_set():
+        raise StoppedError
+    if not found.values and not found.forbidden:
+        raise NotFoundError(where_clusters_are(config, stop))
+    return found
 
 
 @contextmanager
@@ -80,18 +92,3 @@ def where_clusters_are(config: ZooKeeperConfig, stop: threading.Event) -> str:
     more = f" and {len(found) - _NAMED_CHROOTS} more" if len(found) > _NAMED_CHROOTS else ""
     others = f"there is one at {' and at '.join(addresses)}{more}" if found else "check the address"
     return f"there is no Kafka cluster at ZooKeeper {config.servers}{config.chroot}: {others}"
-
-
-@contextmanager
-def shown_progress() -> Iterator[Callable[[int, int], None]]:
-    """Yield the update of a bar on standard error, which is drawn only if a person sees standard error."""
-    if not sys.stderr.isatty():
-        yield lambda _count, _total: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
-
-    columns = ("read", BarColumn(), MofNCompleteColumn(), "znodes", TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task("read", total=None)
-        yield lambda count, total: progress.update(task, completed=count, total=total)

@@ -246,17 +246,44 @@ def _numbered(folders: Sequence[Path], name: re.Pattern[str]) -> list[_File]:
 _ANY_KAFKA: Final = "/controller_epoch"
 
 
+class Chroot:
+    """Kafka's paths below ZooKeeper's chroot, if there is one, and the chroots of other clusters in the files."""
+
+    def __init__(self, chroot: str, matters: Callable[[str], bool]) -> None:
+        self._prefix = chroot.rstrip("/")
+        self._matters = matters
+        self.others: set[str] = set()
+
+    def wants(self, path: str) -> bool:
+        """Return whether the znode is below the chroot and matters."""
+        prefix = self._prefix
+        if (not prefix or path.startswith(f"{prefix}/")) and self._matters(path[len(prefix) :]):
+            return True
+        if path.endswith(_ANY_KAFKA):
+            self.others.add(path[: -len(_ANY_KAFKA)] or "/")
+        return False
+
+    def path(self, path: str) -> str:
+        """Return Kafka's name of a znode below the chroot."""
+        return path[len(self._prefix) :]
+
+    def without_cluster(self) -> str:
+        """Return a sentence that there is no cluster below the chroot, with the other clusters."""
+        others = " and ".join(sorted(self.others))
+        hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
+        return f"the files have no Kafka cluster below {self._prefix or '/'}, {hint}"
+
+
 class LastZnodes:
     """Znodes of one cluster that a migration copies, from copied files. Raise IngestError.
 
-    `notes` has a sentence for each fault, `other_chroots` the other Kafka clusters.
+    `notes` has a sentence for each fault.
     """
 
     def __init__(self, directories: Sequence[Path], *, chroot: str = "", until: Until | None = None) -> None:
-        self._prefix = chroot.rstrip("/")
-        self.other_chroots: set[str] = set()
+        self.below = Chroot(chroot, is_copied)
         self._znodes: dict[str, Value] = {}
-        self._files = ZooKeeperFiles(directories, wanted=self._wants, until=until)
+        self._files = ZooKeeperFiles(directories, wanted=self.below.wants, until=until)
         self.notes = self._files.notes
 
     def read(self, is_asked_to_stop: Callable[[], bool] = lambda: False) -> dict[str, Value]:
@@ -266,28 +293,20 @@ class LastZnodes:
                 break
             if isinstance(item, Snapshot):
                 self._znodes = {
-                    node.path[len(self._prefix) :]: Value(
-                        node.data, node.czxid, node.mzxid, node.version, node.ephemeral_owner
+                    self.below.path(each.path): Value(
+                        each.data, each.czxid, each.mzxid, each.version, each.ephemeral_owner
                     )
-                    for node in item.nodes
+                    for each in item.nodes
                 }
             else:
                 self._apply(item)
         return self._znodes
 
-    def _wants(self, path: str) -> bool:
-        prefix = self._prefix
-        if (not prefix or path.startswith(f"{prefix}/")) and is_copied(path[len(prefix) :]):
-            return True
-        if path.endswith(_ANY_KAFKA):
-            self.other_chroots.add(path[: -len(_ANY_KAFKA)] or "/")
-        return False
-
     def _apply(self, transaction: LoggedTransaction) -> None:
         for change in transaction.changes:
-            if not self._wants(change.path):
+            if not self.below.wants(change.path):
                 continue
-            path = change.path[len(self._prefix) :]
+            path = self.below.path(change.path)
             known = self._znodes.get(path)
             if change.kind is ChangeKind.DELETED:
                 self._znodes.pop(path, None)

@@ -26,7 +26,7 @@ from controller.contract.forwarder_status import FROM_FILES, ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, Record, RecordKind, data_fields
 from controller.rules.timing import CLOCK_STEP_MS
-from ingest.files.data_directory import Snapshot, Until, ZooKeeperFiles
+from ingest.files.data_directory import Chroot, Snapshot, Until, ZooKeeperFiles
 from ingest.files.snapshot_file import SnapshotNode
 from ingest.files.transaction_log import ChangeKind, LoggedTransaction, ZnodeChange
 from ingest.observed.observations import Value
@@ -36,31 +36,9 @@ from ingest.observed.tree import complete
 HEARTBEAT_MS: Final = 1_000
 SILENT_HEARTBEATS: Final = 300  # after so many heartbeats, the interval is this part of the silence so far
 TRAILING_MS: Final = 10_000
-_ANY_KAFKA: Final = "/controller_epoch"
 _STATUS: Final = ForwarderStatus(session=FROM_FILES, watch_mode="transaction-log")
 _HEARTBEAT: Final = msgspec.json.encode(_STATUS).decode()
 _BEGINNING: Final = msgspec.json.encode(replace(_STATUS, clock_of="ZooKeeper's leader")).decode()
-
-
-class _Chroot:
-    """Kafka's paths below ZooKeeper's chroot, if there is one."""
-
-    def __init__(self, chroot: str) -> None:
-        self._prefix = chroot.rstrip("/")
-        self.others: set[str] = set()  # where else a Kafka cluster has been
-
-    def watches(self, path: str) -> bool:
-        """Return whether the znode gets records."""
-        prefix = self._prefix
-        if (not prefix or path.startswith(f"{prefix}/")) and is_recorded(path[len(prefix) :]):
-            return True
-        if path.endswith(_ANY_KAFKA):
-            self.others.add(path[: -len(_ANY_KAFKA)] or "/")
-        return False
-
-    def path(self, path: str) -> str:
-        """Return Kafka's name of a znode below the chroot."""
-        return path[len(self._prefix) :]
 
 
 class _Znode(NamedTuple):
@@ -109,7 +87,7 @@ class History:
     """Records of one cluster's history, from its ZooKeeper's files. Raise IngestError.
 
     The history begins with the newest good snapshot before `start_zxid`, or before the oldest log. `files` knows the
-    progress and the damage.
+    progress and the damage, `below` the chroot.
     """
 
     def __init__(
@@ -121,8 +99,8 @@ class History:
         start_zxid: Zxid | None = None,
         until: Until | None = None,
     ) -> None:
-        self._below = _Chroot(chroot)
-        self.files = ZooKeeperFiles(directories, wanted=self._below.watches, start_zxid=start_zxid, until=until)
+        self.below = Chroot(chroot, is_recorded)
+        self.files = ZooKeeperFiles(directories, wanted=self.below.wants, start_zxid=start_zxid, until=until)
         self._cluster = cluster
         self._watched = _WatchedZnodes()
         self._generation = 0
@@ -131,11 +109,6 @@ class History:
         self._now_ms = 0
         self._heartbeat_ms = 0
         self._silent_since_ms = 0
-
-    @property
-    def other_chroots(self) -> frozenset[str]:
-        """Return the chroots of other Kafka clusters in the files that were read until now."""
-        return frozenset(self._below.others)
 
     def records(self) -> Iterator[Record]:
         """Return every record in order. Raise IngestError."""
@@ -183,7 +156,7 @@ class History:
     # --- snapshots
 
     def _read_snapshot(self, snapshot: Snapshot) -> Iterator[Record]:
-        values = {self._below.path(node.path): _value(node) for node in snapshot.nodes}
+        values = {self.below.path(node.path): _value(node) for node in snapshot.nodes}
         znodes = {path: _znode(value) for path, value in values.items()}
         if snapshot.continues and znodes == self._watched.znodes:
             return  # no transaction is missing before the snapshot
@@ -224,10 +197,10 @@ class History:
         """Return the watched znodes that the transaction touched, as they are at its end, None for a deleted znode."""
         ended: dict[str, Value | None] = {}
         for change in transaction.changes:
-            if self._below.watches(change.path):
-                self._change(self._below.path(change.path), change, transaction.zxid, ended)
+            if self.below.wants(change.path):
+                self._change(self.below.path(change.path), change, transaction.zxid, ended)
         if transaction.closed is not None:
-            named = {self._below.path(path) for path in transaction.closed if self._below.watches(path)}
+            named = {self.below.path(path) for path in transaction.closed if self.below.wants(path)}
             gone = self._watched.owned_by(transaction.session) | (named & self._watched.znodes.keys())
             for path in sorted(gone):
                 self._watched.remove(path)

@@ -277,7 +277,7 @@ def test_a_chroot_is_stripped_and_what_is_beside_it_left_out(zookeeper: ZooKeepe
     history = History([zookeeper.data_directory], "orders", chroot="/kafka/")
     assert fold(list(history.records())) == tree
     assert tree["/controller_epoch"][0] == b"9"
-    assert history.other_chroots == {"/", "/kafka-two"}
+    assert history.below.others == {"/", "/kafka-two"}
 
 
 def zeros_at(content: bytes, offset: int) -> int:

@@ -71,10 +71,16 @@ def place(  # noqa: PLR0913 (one parameter an option)
     --from-cluster it is the smallest movement that drains brokers, spreads over racks, or changes the replication
     factor.
     """
-    _refuse_what_does_nothing(
-        from_cluster, drain, replication_factor, rack_aware, (start_index, shift), topics, brokers
-    )
-
+    if from_cluster and not (drain or replication_factor or rack_aware):
+        raise click.UsageError("--from-cluster needs a goal. Give --drain, --rack-aware or --replication-factor.")
+    if from_cluster and (start_index, shift) != (None, None):
+        raise click.UsageError(
+            "--start-index and --shift repeat Kafka's random draw. Do not combine them with --from-cluster."
+        )
+    if not from_cluster and (drain or replication_factor):
+        raise click.UsageError("--drain and --replication-factor need --from-cluster.")
+    if not from_cluster and not (topics and brokers):
+        raise click.UsageError("Name topics and --brokers, or move as little as possible with --from-cluster.")
     from questions.placement import Goal, PlaceReplicas
 
     question = PlaceReplicas(
@@ -86,27 +92,6 @@ def place(  # noqa: PLR0913 (one parameter an option)
         shift=shift or 0,
     )
     return ask_question(chosen, question, _print)
-
-
-def _refuse_what_does_nothing(  # noqa: PLR0913 (options that exclude others)
-    from_cluster: bool,
-    drain: tuple[BrokerId, ...],
-    replication_factor: int | None,
-    rack_aware: bool | None,
-    draws: tuple[int | None, int | None],
-    topics: tuple[str, ...],
-    brokers: tuple[BrokerId, ...],
-) -> None:
-    if from_cluster and not (drain or replication_factor or rack_aware):
-        raise click.UsageError("--from-cluster needs a goal. Give --drain, --rack-aware or --replication-factor.")
-    if from_cluster and draws != (None, None):
-        raise click.UsageError(
-            "--start-index and --shift repeat Kafka's random draw. Do not combine them with --from-cluster."
-        )
-    if not from_cluster and (drain or replication_factor):
-        raise click.UsageError("--drain and --replication-factor need --from-cluster.")
-    if not from_cluster and not (topics and brokers):
-        raise click.UsageError("Name topics and --brokers, or move as little as possible with --from-cluster.")
 
 
 def _print(found: tuple[Assignment, Movement], picture: Picture) -> ExitCode:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,7 +15,7 @@ from cli.printing.replay_lines import RowWriter
 from cli.printing.standard_output import READER_LEFT, flush, is_terminal, reader_has_left
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.keys import read_pairs
-from cli.settings.parameters import MomentParameter, ZxidParameter, chroot_option
+from cli.settings.parameters import MOMENT, ZXID, Parsed, chroot_option, files_option
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Profile, profile_of, read_release
@@ -33,29 +31,17 @@ if TYPE_CHECKING:
 _PROGRESS_EVERY_RECORDS: Final = 200
 
 
-class _Outputs(click.ParamType[frozenset[str]]):
-    """A list of outputs."""
-
-    name = "LIST"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> frozenset[str]:
-        chosen = frozenset(filter(None, (name.strip() for name in str(value).split(","))))
-        unknown = sorted(chosen - set(OUTPUTS))
-        if unknown or not chosen:
-            self.fail(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(OUTPUTS)}.")
-        return chosen
+def _read_outputs(text: str) -> frozenset[str]:
+    chosen = frozenset(filter(None, (name.strip() for name in text.split(","))))
+    unknown = sorted(chosen - set(OUTPUTS))
+    if unknown or not chosen:
+        raise ValueError(f"{', '.join(unknown) or 'nothing'!r} is not among {', '.join(OUTPUTS)}")
+    return chosen
 
 
 def _read_settings(_ctx: click.Context, _param: click.Parameter, pairs: tuple[str, ...]) -> GivenSettings:
     try:
         return read_settings(read_pairs(pairs))
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from error
-
-
-def _read_profile(_ctx: click.Context, _param: click.Parameter, release: str | None) -> Profile | None:
-    try:
-        return None if release is None else profile_of(read_release(release))
     except ValueError as error:
         raise click.BadParameter(f"{error}.") from error
 
@@ -74,22 +60,14 @@ Exit codes:
 
 
 @click.command(epilog=_EPILOG)
-@click.option(
-    "--zk-data",
-    "directories",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    required=True,
-    metavar="DIR",
-    help="A ZooKeeper server's dataDir. Repeat it for a separate dataLogDir.",
-)
+@files_option("A ZooKeeper server's dataDir. Repeat it for a separate dataLogDir.", required=True)
 @chroot_option("The znode that contains Kafka's znodes.")
 @click.option("--cluster", default="replay", metavar="NAME", show_default=True, help="Name of the cluster.")
-@click.option("--from", "start", type=ZxidParameter(), help="First transaction to print.")
-@click.option("--until", type=MomentParameter(), help=f"Last moment: 0x1f, {TIMES}.")
+@click.option("--from", "start", type=ZXID, help="First transaction to print.")
+@click.option("--until", type=MOMENT, help=f"Last moment: 0x1f, {TIMES}.")
 @click.option(
     "--emit",
-    type=_Outputs(),
+    type=Parsed("LIST", _read_outputs),
     default="transitions,alerts",
     show_default=True,
     help=f"Rows to print, out of {','.join(OUTPUTS)}.",
@@ -105,7 +83,7 @@ Exit codes:
 @click.option(
     "--kafka-version",
     "profile",
-    callback=_read_profile,
+    type=Parsed("VERSION", lambda text: profile_of(read_release(text))),
     metavar="VERSION",
     help="The brokers' release, like 2.8. By default the znodes show it.",
 )
@@ -156,14 +134,15 @@ class _Replay:
         _tell(history, writer)
         if writer.saw_znodes:
             return ExitCode.OK
-        _complain_of_chroot(history, self.chroot)
+        standard_error.complain(history.below.without_cluster())
         return ExitCode.USAGE
 
 
 def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
     from controller.step import step
 
-    with _progress(history) as show:
+    # Rows on a terminal, and a bar beside them, would disturb each other.
+    with nullcontext() if is_terminal() else standard_error.progress(in_bytes=True) as show:
         for count, record in enumerate(history.records()):
             if stop.is_set() or reader_has_left():
                 break
@@ -172,25 +151,9 @@ def _replay(history: History, context: Context, writer: RowWriter, stop: threadi
             context = outcome.context
             for row in outcome.effects:
                 writer.row(row)
-            if count % _PROGRESS_EVERY_RECORDS == 0:
-                show()
+            if show is not None and count % _PROGRESS_EVERY_RECORDS == 0:
+                show(history.files.read_bytes, history.files.total_bytes)
     writer.end(context)
-
-
-@contextmanager
-def _progress(history: History) -> Iterator[Callable[[], None]]:
-    """Yield a bar's update. The bar is only drawn if a person sees standard error, but not the rows beside it."""
-    if not sys.stderr.isatty() or is_terminal():
-        yield lambda: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TimeElapsedColumn
-
-    columns = (BarColumn(), DownloadColumn(), TimeElapsedColumn())
-    # Rows go to standard output, so rich must not redirect it.
-    with Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=False) as progress:
-        task = progress.add_task("replay", total=history.files.total_bytes)
-        yield lambda: progress.update(task, completed=history.files.read_bytes)
 
 
 def _tell(history: History, writer: RowWriter) -> None:
@@ -198,10 +161,3 @@ def _tell(history: History, writer: RowWriter) -> None:
         standard_error.say(note)
     if writer.refused:
         standard_error.say(f"{counted(writer.refused, 'znode value')} could not be read (--emit refused shows them)")
-
-
-def _complain_of_chroot(history: History, chroot: str) -> None:
-    """Complain that the chroot has no cluster, and name chroots that have one."""
-    others = " and ".join(sorted(history.other_chroots))
-    hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
-    standard_error.complain(f"the files have no Kafka cluster below {chroot}, {hint}")

@@ -78,7 +78,7 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     waiting = Repetition(patience, every_seconds)
 
     def look(stop: threading.Event) -> Restartable:
-        found: Restartable = answer_of(source, question, chosen.settings, stop).answer
+        found: Restartable = answer_of(source, question, chosen.settings, stop)[0]
         return found
 
     def answer(stop: threading.Event) -> ExitCode:

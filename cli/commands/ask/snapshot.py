@@ -11,19 +11,16 @@ import click
 
 from cli.printing import standard_error
 from cli.printing.standard_output import flush, print_json, print_json_lines, print_plain
-from cli.running import ExitCode, StoppedError
+from cli.running import ExitCode
 from cli.settings.config import read_flags, read_settings, snapshot_config
-from cli.settings.keys import keys_of
-from cli.settings.options import config_option, settings_options
+from cli.settings.options import brokers_options, config_option, zookeeper_options
 from cli.sources.asking import ask_as_long_as
-from cli.sources.zookeeper import shown_progress, where_clusters_are, without_garbage_collection
+from cli.sources.zookeeper import read_cluster, without_garbage_collection
 from controller.restore.stored_context import new_context
 from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
-from ingest.config import IngestConfig, ZooKeeperConfig
 from questions.judged_cluster import Concern, JudgedCluster, PartitionChoice, Sound
-from questions.question import NotFoundError
-from streaming.config import BrokersConfig, StreamConfig
+from streaming.config import BrokersConfig
 from wording.sentences import counted, did_you_mean, near
 
 if TYPE_CHECKING:
@@ -31,8 +28,6 @@ if TYPE_CHECKING:
 
 _NAMED_ZNODES = 20
 _LINES_AT_ONCE = 1_000
-_ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
-_ONLY_OF_THE_JOB = keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
 _EPILOG = """\b
 Examples:
   kontrast snapshot --zookeeper zk1:2181/kafka
@@ -59,8 +54,8 @@ Exit codes:
 @click.option(
     "--topic", "topics", multiple=True, metavar="NAME", help="Print only this topic's partitions. Repeatable."
 )
-@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
-@settings_options("stream", leave_out=_ONLY_OF_THE_JOB)
+@zookeeper_options
+@brokers_options
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line (brokers, controller, partitions)."
 )
@@ -83,13 +78,10 @@ def snapshot(
     selection = PartitionChoice(topics=frozenset(topics), only=Concern(only) if only else None)
 
     def look(stop: threading.Event) -> ExitCode:
+        from ingest.complete_read import read_once  # not for --help
+
         with without_garbage_collection():
-            read = _read(config, stop)
-            if stop.is_set():
-                raise StoppedError
-            if not read.values and not read.forbidden:
-                raise NotFoundError(where_clusters_are(config, stop))
-            found = _snapshot(read, cluster or "snapshot", brokers)
+            found = _snapshot(read_cluster(config, stop, read_once), cluster or "snapshot", brokers)
         code = _tell(found, selection)
         if as_json:
             _print_objects(found, selection)
@@ -98,13 +90,6 @@ def snapshot(
         return code
 
     return ask_as_long_as(look)
-
-
-def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
-    from ingest.complete_read import read_once  # not for --help
-
-    with shown_progress() as show:
-        return read_once(config, stop, show)
 
 
 def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -16,7 +16,7 @@ import click
 from cli.lazy_group import SuggestingGroup
 from cli.printing import standard_error
 from cli.printing.standard_output import print_json, print_line
-from cli.running import ExitCode
+from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import (
     Layer,
     Settings,
@@ -29,7 +29,7 @@ from cli.settings.config import (
 )
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
-from cli.settings.parameters import HIGHEST_ID, Duration
+from cli.settings.parameters import DURATION, HIGHEST_ID
 from controller.contract.ids import BrokerId
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
@@ -80,7 +80,7 @@ def maintenance() -> None:
 )
 @click.option("--all", "whole_cluster", is_flag=True, help="Cover the whole cluster.")
 @click.option(
-    "--for", "duration", required=True, type=Duration(), metavar="TIME", help="Duration, like 30m, 2h or 1h30m."
+    "--for", "duration", required=True, type=DURATION, metavar="TIME", help="Duration, like 30m, 2h or 1h30m."
 )
 @click.option(
     "--reason",
@@ -116,13 +116,13 @@ def start(
         reason=reason,
     )
 
-    def add() -> int:
+    def add(_: threading.Event) -> int:
         with changing_windows(file) as replace:
             replace([*(kept for kept in read_windows(file) if kept.until > now), window])
         standard_error.say(f"{_sentence(window)}, or until `kontrast maintenance end {window.id}`")
         return ExitCode.OK
 
-    code = _exit_code_of(add)
+    code = run_until_stopped({"maintenance": add})
     if code == ExitCode.OK:
         for doubt in _doubts(settings, window):
             standard_error.warn(doubt)
@@ -162,7 +162,7 @@ def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) ->
     files = maintenance_files(*_settings(config_file, flags))
     now = datetime.now(timezone.utc)
 
-    def show() -> int:
+    def show(_: threading.Event) -> int:
         windows = [window for file in files for window in read_windows(file) if window.until > now]
         for window in sorted(windows, key=lambda window: (window.cluster, window.until)):
             if as_json:
@@ -173,7 +173,7 @@ def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) ->
             standard_error.say("no maintenance window is in force")
         return ExitCode.OK
 
-    return _exit_code_of(show)
+    return run_until_stopped({"maintenance": show})
 
 
 @maintenance.command()
@@ -185,7 +185,7 @@ def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
     files = maintenance_files(*_settings(config_file, flags))
     now = datetime.now(timezone.utc)
 
-    def remove() -> int:
+    def remove(_: threading.Event) -> int:
         for file in files:
             with changing_windows(file) as replace:
                 windows = [window for window in read_windows(file) if window.until > now]
@@ -199,19 +199,11 @@ def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
         )
         return ExitCode.USAGE
 
-    return _exit_code_of(remove)
+    return run_until_stopped({"maintenance": remove})
 
 
 def _settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Settings, Layer]:
     return read_settings(config_file, os.environ), read_flags("watch", flags)
-
-
-def _exit_code_of(do: Callable[[], int]) -> int:
-    try:
-        return do()
-    except IngestError as error:
-        standard_error.complain(str(error))
-        return ExitCode.UNAVAILABLE
 
 
 def _sentence(window: AnnouncedWindow) -> str:

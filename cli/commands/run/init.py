@@ -20,7 +20,7 @@ from cli.settings.config import ConfigError, build, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from cli.sources.asking import ask_as_long_as
-from cli.sources.zookeeper import shown_progress, where_clusters_are
+from cli.sources.zookeeper import where_clusters_are
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Release, release_word
@@ -230,7 +230,7 @@ def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> F
 def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
     from ingest.complete_read import read_once
 
-    with shown_progress() as show:
+    with standard_error.progress() as show:
         read = read_once(config, stop, show)
     if stop.is_set():
         raise StoppedError

@@ -12,33 +12,30 @@ from cli.printing import standard_error
 from cli.settings.config import ConfigError, Settings, build, read_flags
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
+from cli.settings.parameters import Parsed
 from controller.contract.ids import BrokerId
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from migration.preflight.tree import Tree
-from transport.kafka_login import NodeLogin, split_address
+from transport.kafka_login import KafkaLogin, KafkaLoginError, split_address
 
 TIMEOUT_SECONDS: Final = 10.0
 _SECTION: Final = "serve.probe"
 _NOT_OF_A_LOGIN = keys_of(ProbeConfig).keys() - keys_of(KafkaLoginConfig).keys() | {"kafka_quorum"}
 
 
-def _read_addresses(_ctx: click.Context, _param: click.Parameter, text: str | None) -> tuple[str, ...]:
-    addresses = tuple(dict.fromkeys(part.strip() for part in (text or "").split(",") if part.strip()))
-    if text is not None and not addresses:
-        raise click.BadParameter("it names no node. Write HOST:PORT[,HOST:PORT...].")
+def _read_addresses(text: str) -> tuple[str, ...]:
+    addresses = tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
+    if not addresses:
+        raise ValueError("it names no node. Write HOST:PORT[,HOST:PORT...]")
     for address in addresses:
-        try:
-            split_address(address)
-        except ValueError as error:
-            raise click.BadParameter(f"{error}.") from error
+        split_address(address)
     return addresses
 
 
 def bootstrap_option(help_text: str, *, required: bool) -> Callable[[Any], Any]:
     """Return a decorator that gives a command `--bootstrap` and the options of the login."""
-    option = click.option(
-        "--bootstrap", callback=_read_addresses, required=required, metavar="HOST:PORT[,HOST:PORT...]", help=help_text
-    )
+    addresses = Parsed("HOST:PORT[,HOST:PORT...]", _read_addresses)
+    option = click.option("--bootstrap", type=addresses, required=required, metavar=addresses.name, help=help_text)
 
     def decorate(command: Any) -> Any:  # noqa: ANN401 (click's own)
         return option(settings_options(_SECTION, leave_out=_NOT_OF_A_LOGIN)(command))
@@ -55,12 +52,14 @@ def read_login(settings: Settings, cluster: str | None, flags: Mapping[str, obje
     return config
 
 
-def node_login(config: KafkaLoginConfig) -> NodeLogin:
-    """Return the login with its password. Raise ConfigError."""
+def node_login(config: KafkaLoginConfig) -> KafkaLogin:
+    """Return the login, if its password can be read. Raise ConfigError."""
     try:
-        return config.node_login()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"the password of {config.kafka_username} cannot be read: {error}") from error
+        login = config.node_login()
+        _ = login.password  # read here, so that the command refuses before it connects
+    except KafkaLoginError as error:
+        raise ConfigError(str(error)) from error
+    return login
 
 
 def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[BrokerId, str]:

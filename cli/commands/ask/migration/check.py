@@ -20,21 +20,19 @@ from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
-from cli.settings.keys import keys_of
-from cli.settings.options import config_option, settings_options
-from cli.settings.parameters import read_ids
+from cli.settings.options import config_option, zookeeper_options
+from cli.settings.parameters import Parsed, files_option, read_ids
 from cli.sources.asking import ask_as_long_as
-from cli.sources.zookeeper import shown_progress, where_clusters_are
+from cli.sources.zookeeper import read_cluster
 from controller.rules.releases import read_release
 from dashboards.probe.config import KafkaLoginConfig
-from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.config import ZooKeeperConfig
 from migration.preflight.check import Patch
 from migration.preflight.node_checks import SETTINGS
 from migration.preflight.report import examine
 from migration.preflight.tree import Owner, Tree
 from questions.question import NotFoundError
 
-_ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _EPILOG = """\b
 Examples:
   kontrast migration check --zookeeper zk1:2181/kafka
@@ -51,13 +49,8 @@ Exit codes:
 """
 
 
-def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None) -> Patch | None:
-    if text is None:
-        return None
-    try:
-        release = read_release(text)
-    except ValueError as error:
-        raise click.BadParameter(f"{error}.") from error
+def _read_patch(text: str) -> Patch:
+    release = read_release(text)
     parts = text.strip().split(".")
     return (*release, int(parts[2]) if len(parts) > 2 else 0)
 
@@ -65,18 +58,11 @@ def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None
 @click.command(epilog=_EPILOG)
 @config_option
 @click.option("--cluster", metavar="NAME", help="Cluster of the file. Optional if it is the only one.")
-@click.option(
-    "--zk-data",
-    "directories",
-    type=click.Path(path_type=Path),
-    multiple=True,
-    metavar="DIR",
-    help="Check copied files instead, a server's dataDir, and its separate dataLogDir.",
-)
+@files_option("Check copied files instead, a server's dataDir, and its separate dataLogDir.")
 @click.option("--chroot", metavar="PATH", help="Kafka's chroot in --zk-data.")
 @click.option(
     "--release",
-    callback=_read_release,
+    type=Parsed("VERSION", _read_patch),
     metavar="VERSION",
     help="The migrating release, like 3.9.2. By default all releases with such znodes.",
 )
@@ -89,7 +75,7 @@ def _read_release(_ctx: click.Context, _param: click.Parameter, text: str | None
 @bootstrap_option(
     "Ask these nodes, and the registered brokers, for their mode. Name the quorum's controllers here.", required=False
 )
-@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
+@zookeeper_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def check(  # noqa: PLR0913 (one parameter an option)
     config_file: Path | None,
@@ -98,7 +84,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     chroot: str | None,
     release: Patch | None,
     controller_ids: tuple[int, ...],
-    bootstrap: tuple[str, ...],
+    bootstrap: tuple[str, ...] | None,
     *,
     as_json: bool,
     **flags: object,
@@ -129,7 +115,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     return ask_as_long_as(look)
 
 
-def _with_nodes(tree: Tree, bootstrap: tuple[str, ...], config: KafkaLoginConfig) -> Tree:
+def _with_nodes(tree: Tree, bootstrap: tuple[str, ...] | None, config: KafkaLoginConfig) -> Tree:
     """Return the tree with the nodes' answers, if there are nodes to ask."""
     if not bootstrap:
         return tree
@@ -153,10 +139,7 @@ def _examine(tree: Tree, release: Patch | None, *, as_json: bool) -> ExitCode:
 def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threading.Event) -> Tree:
     from ingest.copied_znodes import read_copied_znodes  # not for --help
 
-    with shown_progress() as show:
-        read = read_copied_znodes(config, stop, show)
-    if not (read.values or read.forbidden or stop.is_set()):
-        raise NotFoundError(where_clusters_are(config, stop))
+    read = read_cluster(config, stop, read_copied_znodes)
     owners = {path: frozenset(Owner(*owner) for owner in owners) for path, owners in (read.owners or {}).items()}
     return Tree(read.values, read.forbidden, owners, controller_ids)
 
@@ -171,7 +154,5 @@ def _tree_of_files(
     for note in files.notes:
         standard_error.say(note)
     if not znodes and not stop.is_set():
-        others = " and ".join(sorted(files.other_chroots))
-        hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
-        raise NotFoundError(f"the files have no Kafka cluster below {chroot}, {hint}")
+        raise NotFoundError(files.below.without_cluster())
     return Tree(znodes, controller_ids=controller_ids)

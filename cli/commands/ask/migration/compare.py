@@ -21,12 +21,11 @@ from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
 from cli.running import ExitCode, StoppedError
 from cli.settings.config import read_flags, read_settings, snapshot_config
-from cli.settings.keys import keys_of
-from cli.settings.options import config_option, settings_options
+from cli.settings.options import config_option, zookeeper_options
 from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import where_clusters_are
 from dashboards.probe.config import KafkaLoginConfig
-from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.config import ZooKeeperConfig
 from migration.preflight.tree import MIGRATION, Tree
 from questions.question import NotFoundError
 
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from ingest.zookeeper.client import WatchedZooKeeper
 
 _LOOK_SECONDS: Final = 0.1
-_ONLY_OF_WATCHING = keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
 _EPILOG = """\b
 Examples:
   kontrast migration compare --zookeeper zk1:2181/kafka --bootstrap controller1:9093,broker1:9092
@@ -56,7 +54,7 @@ Exit codes:
     "Nodes to ask. A broker in KRaft mode answers most. Name the KRaft controllers. ZooKeeper does not list them.",
     required=True,
 )
-@settings_options("watch", leave_out=_ONLY_OF_WATCHING)
+@zookeeper_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line (nodes, subjects, the whole).")
 def compare(
     config_file: Path | None, cluster: str | None, bootstrap: tuple[str, ...], *, as_json: bool, **flags: object
