@@ -43,7 +43,7 @@ from ingest.observed.tree import Tree
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.ensemble import modes_of
 from ingest.zookeeper.four_letter_words import MOST_CONNECTIONS, why_unreachable
-from ingest.zookeeper.reading import ConnectionLostError
+from ingest.zookeeper.reading import ConnectionLostError, WatchMode
 
 _LOG = logging.getLogger("kontrast.ingest.complete_read")
 
@@ -312,16 +312,24 @@ def wait_for_connection(
 
 
 _SHARE_OF_BUDGET = 0.5  # of the znodes that may be read, so that changes never wait for the sweep
+_SOON_SECONDS = 50.0  # with a heartbeat and a round's odd slices, a hidden znode is named within a minute
+# Measured: 9 µs of this process and 5 µs of the server for a znode of a MultiRead, 330 and 280 µs for a single read.
+_MOST_A_SECOND = {WatchMode.PERSISTENT: 500, WatchMode.ONE_SHOT: 50}
 
 
 class Sweep:
-    """Rounds over the znodes of a tree and the lists of their parents, each as long as `sweep_seconds`."""
+    """Rounds over the znodes of a tree and the lists of their parents.
+
+    A round takes a minute. Where that is too many znodes a second, it takes up to `sweep_seconds`, and the single
+    znodes, the lists and the brokers are read each minute beside it.
+    """
 
     def __init__(self, config: IngestConfig, zookeeper: WatchedZooKeeper, tree: Tree) -> None:
         self._config = config
         self._zookeeper = zookeeper
         self._tree = tree
         self._round: Iterator[list[str]] = iter(())
+        self._heartbeats = 0
 
     def next_paths(self) -> list[str]:
         """Return the paths to read with this heartbeat's window. Raise ConnectionLostError, which ends the round."""
@@ -331,13 +339,17 @@ class Sweep:
         if paths is None:
             self._round = self._paths(self._config.sweep_seconds)
             paths = next(self._round, [])
+        self._heartbeats += 1
+        if self._heartbeats % math.ceil(_SOON_SECONDS / self._config.heartbeat_seconds) == 0:
+            brokers = self._zookeeper.read_children(PARENTS).get(BROKERS, [])
+            paths = [*SINGLE_ZNODES, *(f"{BROKERS}/{broker}" for broker in brokers), *paths]
         return paths
 
-    def _paths(self, seconds: float) -> Iterator[list[str]]:
+    def _paths(self, most_seconds: float) -> Iterator[list[str]]:
         known = self._tree.known
         children = self._zookeeper.read_children(PARENTS)
         topics = children.get(TOPICS, [])
-        size = self._slice(len(topics) + len(known), seconds)
+        size = self._slice(len(topics) + len(known), most_seconds)
         below = [f"{parent}/{child}" for parent, names in children.items() for child in names]
         yield from _slices([path for path in (*SINGLE_ZNODES, *below) if path not in known], size)
         for some in _slices(topics, size):
@@ -350,9 +362,10 @@ class Sweep:
             yield [path for path in states if path not in known]
         yield from _slices(list(known), size)
 
-    def _slice(self, znodes: int, seconds: float) -> int:
+    def _slice(self, znodes: int, most_seconds: float) -> int:
         heartbeat_seconds, budget = self._config.heartbeat_seconds, self._config.read_budget_znodes_per_second
         most = math.inf if budget is None else max(1.0, _SHARE_OF_BUDGET * budget * heartbeat_seconds)
+        seconds = min(most_seconds, max(_SOON_SECONDS, znodes / _MOST_A_SECOND[self._zookeeper.watch_mode]))
         return math.ceil(min(most, max(1.0, znodes * heartbeat_seconds / seconds)))
 
 

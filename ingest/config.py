@@ -139,10 +139,11 @@ class IngestConfig(ZooKeeperConfig):
     """Settings of one cluster's forwarder. Raise IngestError for impossible settings.
 
     The forwarder reads events within `coalesce_ms` together. After a lost connection it reads everything again after a
-    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. In each
-    `sweep_seconds` it reads every znode once more, None for never. Every `ensemble_interval_seconds` it asks each
-    server of the ensemble about its state, None for never. In `election_zookeeper`, HOST:PORT[,HOST:PORT…][/chroot],
-    the forwarders of a cluster elect one. `maintenance_file` may be missing, but not its folder.
+    random part of `resync_jitter_seconds`, so that the watchers of an ensemble do not read at once. Within
+    `sweep_seconds` at most it reads every znode once more, None for never. Every `ensemble_interval_seconds` it asks
+    each server of the ensemble about its state, None for never. In `election_zookeeper`,
+    HOST:PORT[,HOST:PORT…][/chroot], the forwarders of a cluster elect one. `maintenance_file` may be missing, but not
+    its folder.
     """
 
     cluster: str

@@ -42,8 +42,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "multi_read_paths": "Most znodes per request.",
         "read_budget_znodes_per_second": "Most znodes read per second. Unlimited if unset.",
         "resync_jitter_seconds": "Longest random pause before the complete read after a lost connection.",
-        "sweep_seconds": "Time in which every znode is read once more, a few per heartbeat, to find changes and ACLs "
-        "that no watch reports. none reads no znode twice.",
+        "sweep_seconds": "Longest time in which every znode is read once more, a few per heartbeat, to find changes "
+        "and ACLs that no watch reports. A minute suffices for 30,000 znodes. none reads no znode twice.",
         "ensemble_interval_seconds": "Interval between two rounds of questions to the servers of the ensemble "
         "(four-letter words). none asks no server.",
         "zookeeper_admin_port": "Port of the servers' AdminServer, to ask there if the four-letter word mntr is not "
