@@ -41,7 +41,7 @@ _LOG = logging.getLogger("kontrast.ingest.forwarder")
 _STOP_CHECK_SECONDS = 0.5  # each check of an idle cluster takes 0.1 ms of processor time
 # The heartbeats of a process's clusters share so many moments, so that a request to Kafka has several. With 31 clusters
 # this halved the producer's time. Clusters that share a moment delay a change by up to 1.4 ms each.
-_HEARTBEAT_MOMENTS = 10
+_HEARTBEAT_MOMENTS = 2
 _STILL_TRYING_SECONDS = 2.0
 _SINK_RETRY_SECONDS = 0.5
 _LOOK_FOR_READERS_SECONDS = 1.0

@@ -85,7 +85,7 @@ def locate(path: str) -> ZnodePath:
     """Return the meaning of the path, which is `Place.OTHER` for an unexpected path."""
     if path.startswith("/brokers/topics/") and path.endswith("/state"):  # first, because nearly all paths are of states
         name, _, digits = path[16:-6].partition("/partitions/")
-        partition = _partition_id(digits)
+        partition = partition_id(digits)
         if partition >= 0 and "/" not in name:
             return ZnodePath(_PARTITION_STATE, name, partition)
     single = SINGLES.get(path)
@@ -102,7 +102,8 @@ def locate(path: str) -> ZnodePath:
 
 
 @lru_cache(1 << 10)
-def _partition_id(digits: str) -> PartitionId:
+def partition_id(digits: str) -> PartitionId:
+    """Return the partition of this name below a topic's `partitions`, -1 for another name."""
     return PartitionId(_number(digits))
 
 

@@ -15,7 +15,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from controller.contract import kafka_json
-from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.decoding import UNDECODABLE, BareJsonDecoder
 from controller.contract.flaw import Flaw as Flaw
 from controller.contract.ids import INT32, BrokerId, ControllerEpoch, LeaderEpoch, PartitionId
 from controller.contract.kafka_json import object_of
@@ -288,7 +288,7 @@ class ReassignmentZnode(ZnodeContent, frozen=True, forbid_unknown_fields=True):
 _Content = TypeVar("_Content", bound=msgspec.Struct)
 
 # One decoder for each form, because making a decoder costs more than decoding.
-_decoder_of = lru_cache(None)(JsonDecoder)
+_decoder_of = lru_cache(None)(BareJsonDecoder)
 
 
 def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
@@ -297,7 +297,7 @@ def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
         try:
             decoded: _Content = _decoder_of(content).decode(data)
             return decoded
-        except UndecodableError:
+        except UNDECODABLE:
             pass
     return _tolerantly(data.encode() if isinstance(data, str) else data, content)
 

@@ -171,7 +171,7 @@ def adopt(tx: Transaction) -> None:
     if not header.acting:
         return
     if header.profile.reassigns_in_topic_znode:
-        _complete_in_sync(tx, tx.state.every(lambda partition: partition.reassigning))  # there is no index yet
+        _complete_in_sync(tx, tx.state.amid_touched(lambda partition: partition.reassigning))
         return
     for entry in header.triggers.reassign or ():
         tp = TopicPartition(entry.topic, entry.partition)

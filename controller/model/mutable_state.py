@@ -160,6 +160,10 @@ class MutableState:
         """Return the partitions with the predicate, in order. The predicate must be false for settled partitions."""
         return self._found(predicate, self.replica_index.unsettled.items())
 
+    def amid_touched(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
+        """Return the partitions with the predicate, in order. The predicate must be false for untouched partitions."""
+        return self._found(predicate, ())
+
     def every(self, predicate: Callable[[Partition], bool]) -> list[TopicPartition]:
         """Return the partitions with the predicate, in order, by a walk that only a full reading can afford."""
         return _in_order(

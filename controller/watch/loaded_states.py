@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from controller.contract.ids import PartitionId
 from controller.contract.records import Record, RecordKind
-from controller.contract.znode_table import Place, locate
+from controller.contract.znode_table import Place, locate, partition_id
 from controller.contract.znodes import StateZnode, ZnodeError, decode
 from controller.inference.partition_state import loaded
 from controller.model.context import LOADING, Context
 from controller.model.leadership import state_in
 from controller.model.mutable_state import MutableState
-from controller.model.topics import Partition
 from controller.rules.timing import CLOCK_STEP_MS
 from controller.transaction.conclusion import Conclusion
 from controller.transaction.transaction import Transaction
@@ -61,20 +59,23 @@ def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> 
 
 def _store(state: MutableState, records: Sequence[Record]) -> bool:
     """Store the states. Return whether each is of a known partition, and could be read."""
-    live = state.live
-    found: dict[str, dict[PartitionId, Partition]] = {}
+    live, beginning = state.live, ""
     for record in records:
-        where = locate(record.path)
-        name, number = where.name, where.partition
-        if name not in found:
-            found[name] = state.topics.own(name).partitions if state.topics.get(name) else {}
-        partition = found[name].get(number)
-        if where.place is not _PARTITION_STATE or partition is None:
+        path = record.path
+        if not (beginning and path.startswith(beginning)):  # a read names a topic's states one after the other
+            where = locate(path)
+            if where.place is not _PARTITION_STATE or state.topics.get(where.name) is None:
+                return False
+            beginning = path[: path.rindex("/", 0, -len("/state")) + 1]
+            partitions = state.topics.own(where.name).partitions
+        number = partition_id(path[len(beginning) : -len("/state")])
+        partition = partitions.get(number)
+        if partition is None:
             return False
         try:
             written = state_in(decode(record.content, StateZnode), record.version)
         except ZnodeError:
             return False
         if partition.zk_state != written:
-            found[name][number] = loaded(partition, written, live)
+            partitions[number] = loaded(partition, written, live)
     return True

@@ -49,9 +49,7 @@ def test_each_znode_is_read_again_within_a_minute(topics: int, watch_mode: Watch
 
 
 @pytest.mark.parametrize(("watch_mode", "heartbeats"), [(WatchMode.PERSISTENT, 80), (WatchMode.ONE_SHOT, 700)])
-def test_a_large_cluster_has_its_brokers_read_again_within_a_minute_and_the_others_as_fast_as_is_cheap(
-    watch_mode: WatchMode, heartbeats: int
-) -> None:
+def test_a_large_cluster_has_its_brokers_read_again_within_a_minute(watch_mode: WatchMode, heartbeats: int) -> None:
     assert heartbeats_between("/brokers/ids/1", 40_000, watch_mode, sweep_seconds=700.0) <= 60
     longest = heartbeats_between("/config/topics/t0", 40_000, watch_mode, sweep_seconds=700.0)
     assert heartbeats - 10 <= longest <= heartbeats + 5
