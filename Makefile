@@ -134,7 +134,7 @@ prose: install-dev ## Count the marks of hard prose, and print the worst sentenc
 	@.venv/bin/python -m tests.prose $(PROSE_ARGS)
 
 audit: install-dev ## Whether a pin was yanked or is vulnerable, by pip's index
-	.venv/bin/python docs/audit.py
+	.venv/bin/python lab/release/audit.py
 
 format: install-dev ## Write the format, mend what can be mended
 	.venv/bin/ruff check --fix .
@@ -156,14 +156,14 @@ record: install-dev ## Record a real cluster under random actions (SEED=101 OUT=
 		--out $(or $(OUT),tests/conformance/recordings/seed$(SEED)-$(KAFKA).tar.xz)
 
 docs: install-dev ## Write the pages of docs/ that are made from the code
-	.venv/bin/python docs/states.py > docs/reference/states.md
-	.venv/bin/python docs/alerts.py > docs/reference/alerts.md
-	.venv/bin/python docs/remedies.py > docs/reference/remedies.md
-	.venv/bin/python docs/migration_checks.py > docs/reference/migration-checks.md
-	.venv/bin/python docs/schemas.py
-	.venv/bin/python docs/metrics.py > docs/reference/metrics.md
-	.venv/bin/python docs/receivers.py > docs/reference/receivers.md
-	.venv/bin/python docs/postmortem.py
+	.venv/bin/python -m lab.pages.states > docs/reference/states.md
+	.venv/bin/python -m lab.pages.alerts > docs/reference/alerts.md
+	.venv/bin/python -m lab.pages.remedies > docs/reference/remedies.md
+	.venv/bin/python -m lab.pages.migration_checks > docs/reference/migration-checks.md
+	.venv/bin/python -m lab.pages.schemas
+	.venv/bin/python -m lab.pages.metrics > docs/reference/metrics.md
+	.venv/bin/python -m lab.pages.receivers > docs/reference/receivers.md
+	.venv/bin/python -m lab.pages.postmortem
 
 SITE_PYTHON := build/site-env/bin/python
 

@@ -21,8 +21,7 @@ import pytest
 from lab.release.dist import PACKAGES
 
 ROOT = Path(__file__).parents[1]
-SOURCES = [file for room in (*PACKAGES, "deploy", "docs") for file in sorted((ROOT / room).rglob("*.py"))]
-PRODUCT = [file for file in SOURCES if "docs" not in file.relative_to(ROOT).parts]
+SOURCES = [file for room in (*PACKAGES, "deploy") for file in sorted((ROOT / room).rglob("*.py"))]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
 
 NO_PRODUCT = {"tests", "lab", "build", "dist", ".venv", ".git"}  # folders that the file SIZE does not count
@@ -126,7 +125,7 @@ def needless_functions(file: Path) -> Iterator[str]:
 
 
 def test_no_private_function_says_hardly_more_than_its_only_call():
-    assert {f"{name(file)} {function}" for file in PRODUCT for function in needless_functions(file)} == set()
+    assert {f"{name(file)} {function}" for file in SOURCES for function in needless_functions(file)} == set()
 
 
 def test_no_file_is_longer_than_a_person_reads_at_once():
@@ -202,7 +201,7 @@ def test_no_number_is_compared_by_identity_with_an_enums_member():
     assert "to_state" in numbers
     wrong = {
         f"{name(file)}:{node.lineno}"
-        for file in PRODUCT
+        for file in SOURCES
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Compare) and any(isinstance(each, ast.Is | ast.IsNot) for each in node.ops)
         for side, member in permutations((node.left, *node.comparators), 2)

@@ -13,18 +13,17 @@ from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
-from tests.docs.scripts import script
+from lab.pages import receivers
 from tests.programs import program
 
 DEPLOY = Path(__file__).parents[2] / "deploy" / "alertmanager"
-RECEIVERS = script("receivers")
-TEXTS: dict[str, dict[str, str]] = RECEIVERS.texts()
+TEXTS: dict[str, dict[str, str]] = receivers.texts()
 
 
 @pytest.fixture(scope="module")
 def message(recorded_files) -> dict[str, Any]:
     """Return the message of the page of receivers."""
-    recorded: dict[str, Any] = RECEIVERS.message(recorded_files)
+    recorded: dict[str, Any] = receivers.message(recorded_files)
     return recorded
 
 
@@ -81,7 +80,7 @@ SAID: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("receiver", TEXTS)
 def test_a_receiver_gets_the_words_of_a_real_incident(receiver, message):
-    assert {field: RECEIVERS.rendered(text, message) for field, text in TEXTS[receiver].items()} == SAID[receiver]
+    assert {field: receivers.rendered(text, message) for field, text in TEXTS[receiver].items()} == SAID[receiver]
 
 
 @pytest.mark.parametrize("receiver", TEXTS)
@@ -93,7 +92,7 @@ def test_a_receiver_gets_one_line_for_the_end_of_a_real_incident(receiver, messa
     resolved = {**message, "status": "resolved", "alerts": ended}
     ends = [f"Resolved: {alert['annotations']['summary']}" for alert in message["alerts"]]
     end = {TITLE: ends[0], BODY: "\n".join(ends), "danger": "good"}
-    said = {field: RECEIVERS.rendered(text, resolved) for field, text in TEXTS[receiver].items()}
+    said = {field: receivers.rendered(text, resolved) for field, text in TEXTS[receiver].items()}
     assert said == {field: end.get(words, words) for field, words in SAID[receiver].items()}
 
 
@@ -124,11 +123,11 @@ def sent(*rows: AlertRow, status: str = "firing", page_url: str | None = "https:
 
 
 def title(message: dict[str, Any]) -> str:
-    return str(RECEIVERS.rendered('{{ template "kontrast.title" . }}', message))
+    return str(receivers.rendered('{{ template "kontrast.title" . }}', message))
 
 
 def text(message: dict[str, Any]) -> str:
-    return str(RECEIVERS.rendered('{{ template "kontrast.text" . }}', message))
+    return str(receivers.rendered('{{ template "kontrast.text" . }}', message))
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.scripts import script
+from lab.release import audit as auditing
 from tests.http_server import HttpServer, say
 
 ROOT = Path(__file__).parents[2]
 JSON = "application/vnd.pypi.simple.v1+json"
-PINNED = script("audit").hashes()
+PINNED = auditing.hashes()
 
 
 class PackageIndex:
@@ -58,7 +58,7 @@ def index():
 
 def audit(url):
     return subprocess.run(
-        [sys.executable, ROOT / "docs" / "audit.py"],
+        [sys.executable, ROOT / "lab" / "release" / "audit.py"],
         env={**os.environ, "PIP_INDEX_URL": url, "NO_PROXY": "127.0.0.1"},
         capture_output=True,
         text=True,

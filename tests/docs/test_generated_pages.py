@@ -1,4 +1,4 @@
-"""Committed pages that programs of `docs/` print."""
+"""Committed pages that programs of `lab/pages` print."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ import sys
 
 import pytest
 
-from tests.docs.scripts import DOCS
+from lab.pages import DOCS, ROOT
 
 pytestmark = pytest.mark.generated
 
 
 @pytest.mark.parametrize("name", ["alerts", "metrics", "migration_checks", "receivers", "remedies", "states"])
 def test_the_committed_page_is_current(name):
-    printed = subprocess.run([sys.executable, DOCS / f"{name}.py"], capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run(
+        [sys.executable, "-m", f"lab.pages.{name}"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
     committed = DOCS / "reference" / f"{name.replace('_', '-')}.md"
     assert committed.read_text(encoding="utf-8") == printed, "run `make docs`"

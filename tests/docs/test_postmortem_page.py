@@ -6,14 +6,14 @@ import re
 
 import pytest
 
-from tests.docs.scripts import DOCS, script
+from lab.pages import DOCS, postmortem
 
 
 @pytest.mark.generated
 def test_the_committed_page_and_its_picture_are_current():
     files = ("how-to/after-an-incident.md", "postmortem.svg")
     kept = [(DOCS / file).read_text(encoding="utf-8") for file in files]
-    assert list(script("postmortem").filled(kept[0])) == kept, "run `make docs`"
+    assert list(postmortem.filled(kept[0])) == kept, "run `make docs`"
 
 
 def test_every_time_and_zxid_in_the_words_is_in_an_output():

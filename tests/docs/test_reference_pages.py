@@ -11,10 +11,10 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.rules.migration_phases import NEXT_PHASE
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+from lab.pages import DOCS
 from migration.preflight.check import Outcome, nothing
 from migration.preflight.report import CHECKS
 from tests.dashboards.grafana_boards import GRAFANA
-from tests.docs.scripts import DOCS
 
 ALERTS, BOARDS, STATES, MIGRATION_CHECKS = (
     (DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8")

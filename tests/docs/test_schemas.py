@@ -12,9 +12,7 @@ from jsonschema import Draft202012Validator
 
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, BadRowError, OutputRow, decode_row, encode_row
-from tests.docs.scripts import DOCS, script
-
-schemas = script("schemas")
+from lab.pages import DOCS, schemas
 
 VALIDATORS = {
     output: Draft202012Validator(json.loads((DOCS / "schemas" / f"{output}.json").read_text(encoding="utf-8")))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from controller.contract.remedies.remedy import Remedy
-from tests.docs.scripts import script
+from lab.pages import remedies
 
-SECTIONS: Final[Mapping[str, tuple[Remedy, ...]]] = script("remedies").SECTIONS
+SECTIONS: Final[Mapping[str, tuple[Remedy, ...]]] = remedies.SECTIONS
 REMEDIES: Final[Mapping[str, Remedy]] = {remedy.name: remedy for each in SECTIONS.values() for remedy in each}

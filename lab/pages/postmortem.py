@@ -12,6 +12,7 @@ import re
 import shlex
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,11 +21,11 @@ from click.testing import CliRunner
 from cli.main import main as kontrast
 from dashboards.colours import VARIABLES
 from dashboards.drawn_timeline.picture import STYLE
+from lab.pages import DOCS
 from tests.recorded_moment import zk_data
 
-ROOT = Path(__file__).parents[1]
-PAGE = Path(__file__).parent / "how-to" / "after-an-incident.md"
-PICTURE = Path(__file__).with_name("postmortem.svg")
+PAGE = DOCS / "how-to" / "after-an-incident.md"
+PICTURE = DOCS / "postmortem.svg"
 _BLOCK = re.compile(r"```console\n\$ kontrast (?P<command>[^\n|]*?)(?P<cut> \| head -(\d+))?\n.*?```", re.DOTALL)
 _SVG = re.compile(r"<svg.*</svg>", re.DOTALL)
 
@@ -58,7 +59,7 @@ def _picture(html: str) -> str:
 
 
 @contextlib.contextmanager
-def _inside(directory: Path):  # noqa: ANN202 (a generator's)
+def _inside(directory: Path) -> Iterator[None]:
     before = Path.cwd()
     os.chdir(directory)
     try:

@@ -29,7 +29,7 @@ _MOST_FAILURES = 3  # after so many failures the index counts as out of reach
 _SIMPLE_JSON = "application/vnd.pypi.simple.v1+json"
 _OLDEST_PYTHON = "3.10"
 _TOOLS = ("pip", "setuptools")
-_REQUIREMENTS = Path(__file__).parents[1] / "requirements"
+_REQUIREMENTS = Path(__file__).parents[2] / "requirements"
 _PIN = re.compile(
     r"^(?P<name>[A-Za-z0-9._-]+)==(?P<version>[^\s;]+)[^\n]*(?P<hashes>(?:\n +--hash=[^\n]+)*)", re.MULTILINE
 )

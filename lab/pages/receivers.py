@@ -21,12 +21,12 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
+from lab.pages import ROOT
 from questions.incidents import known_incidents
 from questions.memory import Memory
 from tests import recorded_moment
 from tests.programs import program
 
-ROOT = Path(__file__).parents[1]
 _DEPLOY = ROOT / "deploy" / "alertmanager"
 _GROUP = "broker 2 (2)"
 _PART = re.compile(r'\{\{ template "kontrast\.(\w+)" \. \}\}')

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import json
 import typing
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -13,8 +12,9 @@ import msgspec
 from controller.contract.job_row import JobRow
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import OUTPUTS, STANDING_OUTPUTS, OutputRow
+from lab.pages import DOCS
 
-DIRECTORY = Path(__file__).parent / "schemas"
+DIRECTORY = DOCS / "schemas"
 ALL_OUTPUTS = (*OUTPUTS, JobRow.output)
 
 # The key of a row in Kafka. The newest row of a key replaces the older ones.

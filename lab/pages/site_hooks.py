@@ -10,8 +10,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parent
-ROOT = DOCS.parent
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]+)\]\((?P<target>[^)#\s]+)(?P<anchor>#[^)]*)?\)")
 
 

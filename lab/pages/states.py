@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from typing import TypeVar
 
 from controller.contract.problem import Problem
 from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase
@@ -15,7 +16,7 @@ from controller.rules.states import (
     ReplicaState,
 )
 
-AnyState = PartitionState | ReplicaState
+AnyState = TypeVar("AnyState", bound=PartitionState | ReplicaState)
 
 _HEAD = """# The state machines
 
