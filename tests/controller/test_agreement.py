@@ -2,7 +2,7 @@
 
 import pytest
 
-from controller.contract.effect_rows import Request, Status, Transition
+from controller.contract.effect_rows import Request, Transition
 from controller.contract.gauges_row import INFERENCES, INFERENCES_BY_WRITE
 from controller.inference.hypotheses.table import OTHER_INFERENCES, RULES
 from tests.controller.znode_history import ZnodeHistory, on
@@ -107,21 +107,3 @@ def test_a_completion_whose_isr_was_not_read_names_the_topics_znode():
 def test_the_contract_names_each_rule_once():
     assert INFERENCES_BY_WRITE[: len(RULES)] == tuple(rule.name for rule in RULES)
     assert sorted(INFERENCES) == sorted(inference.name for inference in (*RULES, *OTHER_INFERENCES))
-
-
-def test_an_attempt_that_never_came_is_taken_back_behind_a_read_of_notified_states():
-    """The elections of the second attempt are missing when the broker leaves, so it did not ask again."""
-    topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 1], 2, 0, [2])}}
-    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
-    history = ZnodeHistory(release=(2, 4), settings=settings).start(*ALL, topics=topics)
-    history.state("t", 0, 3, 1, [3])
-    notified = {"version": 1, "partitions": [{"topic": "u", "partition": 0}]}
-    history.write("/isr_change_notification/isr_change_1", notified)
-    history.state("u", 0, 2, 0, [2, 1])
-    history.heartbeat(1_500)
-    expected = history.predicted("u", 0)
-    history.delete("/isr_change_notification/isr_change_1")
-    history.heartbeat(1_000)
-    taken_back = history.broker_leaves(2)
-    assert expected == (1, 1, (1,))
-    assert "u-0 OnlinePartition -> OnlinePartition" in "\n".join(history.moves(taken_back, Status.WITHDRAWN))

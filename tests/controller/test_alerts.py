@@ -55,13 +55,6 @@ def test_an_alert_about_kontrast_itself_is_no_incident_of_the_cluster():
     assert [kind.name for kind in named if not kind.of_replica] == []
 
 
-def test_a_quiet_cluster_opens_none():
-    history = a_cluster()
-    for _ in range(20):
-        history.heartbeat(MINUTE_MS)
-    assert history.alerts() == []
-
-
 def test_one_brokers_death_is_one_alert_with_all_its_replicas():
     topics = {"t": {number: ([1 + number % 2, 3], 1 + number % 2, 0, [1 + number % 2, 3]) for number in range(200)}}
     history = a_cluster(topics=topics)
@@ -390,35 +383,6 @@ def test_a_broker_that_an_old_reassignment_adds_is_no_lost_one():
     assert history.open_alerts()["BrokerUnknown/broker 9"].cause.startswith("broker 9 has never registered here as far")
 
 
-def test_a_broker_that_an_old_reassignment_has_added_already_is_no_lost_one():
-    history = a_cluster(topics=on([1, 9, 2], 1, 0, [1, 2]), release=(1, 1))
-    history.reassign(("t", 0, [1, 9]))
-    history.the_controller_writes_its_due()
-    history.heartbeat()
-    history.heartbeat(11_000)
-    assert "BrokerUnknown/broker 9" in history.open_alerts()
-    history.delete("/admin/reassign_partitions")
-    history.delete("/controller")
-    history.controller(2, 2)
-    history.heartbeat()
-    history.heartbeat(61_000)
-    alerts = {row.alert for row in history.open_alerts().values()}
-    assert "BrokerUnknown" in alerts
-    assert "BrokerAbsent" not in alerts
-
-
-def test_a_reassignment_waits_for_lost_brokers_and_for_ids_that_nobody_has():
-    history = a_cluster(topics=on([1, 2], 1, 0, [1, 2]))
-    history.broker_leaves(3)
-    history.reassign(("t", 0, [1, 3, 9]))
-    history.topic("t", {0: [1, 3, 9, 2]}, adding_replicas={"0": [3, 9]}, removing_replicas={"0": [2]})
-    history.the_controller_writes_its_due()
-    history.heartbeat()
-    history.heartbeat(61_000)
-    (cause,) = [row.cause for row in history.open_alerts().values() if row.alert == "ReassignmentStuck"]
-    assert "broker 3 is down, and broker 9 has never registered here" in cause
-
-
 def test_a_deletion_that_waits_for_ids_that_nobody_has_says_so():
     history = a_cluster(topics={"t": {0: ([8],)}})
     history.delete_topic("t")
@@ -428,17 +392,6 @@ def test_a_deletion_that_waits_for_ids_that_nobody_has_says_so():
         "deletion of t waits for broker 8: 1 partition is not deleted, because broker 8 has never registered here as "
         "far as ZooKeeper shows"
     )
-
-
-def test_an_unreadable_request_is_told_once():
-    history = a_cluster()
-    history.write("/admin/reassign_partitions", b"[,")
-    history.heartbeat()
-    history.heartbeat(61_000)
-    assert [row.alert for row in history.open_alerts().values()] == ["ZnodeRefused"]
-    history.heartbeat(10 * 60_000)
-    history.heartbeat(61_000)
-    assert [row.alert for row in history.open_alerts().values()] == ["InvalidReassignment"]
 
 
 def test_a_broker_that_left_unwatched_is_alerted_without_a_zxid():
@@ -460,14 +413,6 @@ def test_a_broker_that_hosts_nothing_is_missed_for_ten_minutes_and_pages_nobody(
 
 
 # --- the controller
-
-
-def test_the_first_controller_of_a_cluster_did_not_move():
-    history = ZnodeHistory()
-    history.snapshot(("/controller_epoch", b"0"), ("/brokers/ids/1", {"version": 4, "host": "h", "port": 1}))
-    history.controller(1, 1)
-    history.heartbeat()
-    assert "ControllerMoved" not in history.open_alerts()
 
 
 def test_a_controller_whose_predecessor_was_never_seen_moved_from_nobody():

@@ -8,7 +8,7 @@ from controller.contract.effect_rows import Status, Transition
 from controller.contract.records import RecordKind
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.rules import timing
-from tests.controller.znode_history import ZnodeHistory, controller_znode
+from tests.controller.znode_history import ZnodeHistory
 
 SCRIPT = 0x99  # the session of the tool that deletes /controller
 SESSION_TIMEOUT_MS = 18_000  # zookeeper.session.timeout.ms of 3.9
@@ -58,18 +58,6 @@ def test_a_controller_deposed_while_it_loads_has_moved_every_replica_if_it_lives
     assert history.gauges().inferred_events["ran-to-fenced-write"] == 1
 
 
-def test_its_requests_are_certain_up_to_its_fenced_write():
-    history = a_controller_that_loads()
-    history.delete("/controller")  # as a live watch sees it, without an author
-    effects = history.controller(4, 3)
-    assert "withdrawn t-1@3 ReplicaDeletionIneligible -> OfflineReplica" in history.transitions(effects)
-    assert [request for request in history.requests(effects) if request.startswith("final LeaderAndIsr")] == []
-    history.state("t", 0, 2, 5, [2])  # its requests carried the state of that time
-    effects = history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert "final LeaderAndIsr to 2: t-0 leader=1 epoch=0 isr=[1, 2]" in history.requests(effects)
-    assert history.requests(history.heartbeat()) == []
-
-
 @pytest.mark.parametrize(
     "ends",
     [
@@ -93,78 +81,6 @@ def test_a_process_whose_session_ends_within_its_timeout_may_have_been_killed(en
     assert "ran-to-fenced-write" not in history.context.header.tally.happened.inferred_events
 
 
-def expires_late(history: ZnodeHistory) -> None:
-    history.now_ms += SESSION_TIMEOUT_MS + 1_000
-    history.broker_leaves(2)
-
-
-@pytest.mark.parametrize(
-    "shows",
-    [
-        pytest.param(lambda history: history.broker_closes(2), id="it closes its session itself"),
-        pytest.param(
-            lambda history: (history.delete("/controller"), history.controller(2, 4)), id="it is elected again"
-        ),
-        pytest.param(expires_late, id="it expires after its timeout, between two heartbeats"),
-    ],
-)
-def test_a_process_that_is_seen_to_live_on_has_done_it(shows):
-    history = a_controller_that_lost_its_term_while_it_loads()
-    shows(history)
-    assert moves(history, 2) == LOADS
-
-
-def test_several_controllers_in_a_row_are_judged_each_by_its_own_session():
-    history = a_controller_that_lost_its_term_while_it_loads()
-    history.heartbeat()
-    history.delete("/controller")
-    history.controller(1, 4)
-    history.broker_leaves(4)
-    assert moves(history, 3) == []
-    history.heartbeat(SESSION_TIMEOUT_MS)
-    assert moves(history, 2) == LOADS
-    assert moves(history, 3) == []
-
-
-def test_what_it_did_for_a_topic_that_is_removed_meanwhile_is_withdrawn():
-    history = a_controller_that_loads()
-    history.topic("other", {0: [1]})
-    history.state("other", 0, 1, 0, [1])
-    history.delete("/controller")
-    history.controller(4, 3)
-    effects = history.delete("/brokers/topics/t")
-    assert {f"withdrawn {move}" for move in LOADS} <= set(history.transitions(effects))
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert [move for move in moves(history, 2) if move in LOADS] == []
-
-
-def test_a_controller_whose_registration_somebody_deletes_lives_on():
-    history = a_controller_that_lost_its_term_while_it_loads()
-    history.delete("/brokers/ids/2", author=SCRIPT, cxid=3)
-    assert "broker 2 live -> dead" not in moves(history, 2)
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert moves(history, 2) == LOADS
-
-
-@pytest.mark.parametrize(("author", "shown"), [(0, []), (0x98, LOADS)], ids=["by a watch", "by the log"])
-def test_without_a_registration_only_the_log_shows_that_the_session_lives_on(author, shown):
-    history = a_controller_that_loads()
-    history.delete("/brokers/ids/2", author=SCRIPT, cxid=2)
-    history.delete("/controller", author=SCRIPT, cxid=3)
-    history.write("/controller", controller_znode(4), author=author, cxid=1)
-    history.write("/controller_epoch", b"3", same_zxid=True, author=author, cxid=1)
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert moves(history, 2) == ["broker 2 live -> dead", *shown]
-
-
-def test_another_broker_that_registers_says_nothing_of_it():
-    history = a_controller_that_lost_its_term_while_it_loads()
-    history.broker(3)
-    assert moves(history, 2) == []
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert moves(history, 2) == LOADS
-
-
 def test_what_is_held_back_outlasts_a_restart():
     history = a_controller_that_lost_its_term_while_it_loads()
     chunks = changed_chunks(new_context("c", chunk_count=8), history.context)
@@ -178,80 +94,6 @@ def test_a_controller_that_is_cut_among_its_removals_is_poisoned_by_them():
     history.delete("/controller")
     history.controller(4, 3)
     assert history.context.header.former.poisoned == {2: history.context.header.brokers[2].epoch}
-
-
-def test_the_resignation_says_that_nothing_was_written():
-    history = a_controller_that_loads()
-    history.now_ms += 1_500
-    effects = history.delete("/controller")
-    (resigned,) = [row for row in effects if isinstance(row, Transition) and row.to_state == "Resigned"]
-    assert resigned.cause == (
-        "ControllerResignation: broker 2 is no longer controller, 1.5 s after it took over. It wrote no partition's "
-        "state, but may have moved replicas"
-    )
-
-
-@pytest.mark.parametrize(
-    "ends",
-    [
-        pytest.param(lambda history: history.controller_dies(2), id="its session ends"),
-        pytest.param(
-            lambda history: history.delete("/controller", author=history.session_of(2), cxid=0),
-            id="its session expires, as the log says, while its own znode is another's",
-        ),
-        pytest.param(
-            lambda history: (history.delete("/controller"), history.broker_leaves(2)), id="its session ends after that"
-        ),
-        pytest.param(lambda history: (history.heartbeat(5_000), history.delete("/controller")), id="it hangs"),
-    ],
-)
-def test_a_controller_whose_process_ends_or_hangs_is_not_said_to_have_done_anything(ends):
-    history = a_controller_that_loads()
-    ends(history)
-    history.controller(4, 3)
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert moves(history, 2) == []
-
-
-def test_a_process_that_is_elected_again_has_handled_what_came_before():
-    history = a_controller_that_loads()
-    history.delete("/controller")
-    history.controller(2, 3)
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert moves(history, 2) == []
-
-
-def test_up_to_2_0_nothing_fences_it():
-    history = a_controller_that_loads(release=(2, 0))
-    history.delete("/controller")
-    history.controller(4, 3)
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert moves(history, 2) == []
-
-
-def test_an_event_behind_one_that_writes_has_not_begun():
-    topic = {"t": {0: ([3, 2], 3, 0, [3, 2]), 1: ([3, 2], 3, 0, [3, 2])}}
-    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, topics=topic)
-    history.broker_leaves(3)
-    history.state("t", 1, 2, 1, [2])
-    history.topic("new", {0: [2, 1]})
-    history.delete("/controller")
-    history.controller(4, 2)
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert [move for move in moves(history, 1) if move.startswith("new")] == []
-
-
-def test_an_event_that_is_taken_up_at_once_runs_to_its_first_write():
-    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, topics=TOPIC)
-    history.topic("new", {0: [2, 1]})
-    history.delete("/controller")
-    history.controller(4, 2)
-    history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
-    assert [move for move in moves(history, 1) if move.startswith("new")] == [
-        "new-0 NonExistentPartition -> NewPartition",
-        "new-0@1 NonExistentReplica -> NewReplica",
-        "new-0@2 NonExistentReplica -> NewReplica",
-    ]
 
 
 # --- times
@@ -274,20 +116,6 @@ def test_a_cluster_that_loads_slowly_is_given_the_time_that_it_took():
     history.controller(2, 4)
     history.heartbeat(SESSION_TIMEOUT_MS + 1_000)
     assert moves(history, 3) == ["t-0@2 OnlineReplica -> OnlineReplica", "t-1@2 OnlineReplica -> OnlineReplica"]
-
-
-@pytest.mark.parametrize(("slowest_load_ms", "given_up"), [(0, True), (7_000, False)])
-def test_an_overtaken_event_is_not_given_up_while_the_cluster_loads(slowest_load_ms, given_up):
-    history = a_controller_that_loads()
-    history.heartbeat(slowest_load_ms)
-    history.the_controller_writes_its_due()
-    history.delete("/controller")
-    history.controller(4, 3)
-    history.broker_leaves(1)  # the leader of t-0
-    history.topic("new", {0: [2]})
-    history.state("new", 0, 2, 0, [2])
-    history.heartbeat(5_000)
-    assert (history.predicted("t", 0) is None) is given_up
 
 
 def test_every_time_says_what_it_was_measured_from_and_how_it_grows():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.effect_rows import Request
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow
 from controller.contract.records import RecordKind
 from controller.model.context import Phase
@@ -74,30 +73,6 @@ def test_a_broker_takes_over_from_every_phase_in_which_kraft_leads():
     assert all(PhaseEvidence.BROKER_CLAIMED in NEXT_PHASE[phase] for phase in LED_BY_KRAFT)
 
 
-def test_a_cluster_without_a_migration_has_no_row_of_one():
-    history = a_cluster()
-    history.heartbeat()
-    assert migration_rows(history) == []
-
-
-def test_the_phases_of_a_migration_there_and_back():
-    history = a_cluster()
-    history.heartbeat()
-    history.migrates()
-    assert phases(history) == ["waiting", "claimed", "syncing", "hybrid"]
-    history.delete("/controller")
-    history.controller(3, 3)
-    history.delete("/migration")
-    assert phases(history)[4:] == ["rolled_back", "zookeeper"]
-
-
-def test_an_offset_that_comes_while_a_broker_is_controller_is_of_an_earlier_attempt():
-    history = a_cluster()
-    history.migration(300, 3001, 3)
-    assert shown(history).phase == "rolled_back"
-    assert "OldMigration" in opened(history)
-
-
 def test_the_way_back_is_done_where_migration_was_deleted_first():
     history = a_cluster().migrates().pulses(1)
     history.delete("/migration")
@@ -106,22 +81,6 @@ def test_the_way_back_is_done_where_migration_was_deleted_first():
     history.controller(3, 3)
     assert (shown(history).phase, shown(history).rollback) == ("zookeeper", "done")
     assert history.context.header.acting
-
-
-def test_each_kraft_leader_syncs_before_its_first_pulse():
-    history = a_cluster().migrates().pulses(2)
-    history.kraft_claims(3000, 5, 3)
-    history.migration(401, 3000, 5)
-    assert shown(history).phase == "syncing"
-    assert (shown(history).leader, shown(history).kraft_epoch, shown(history).controller_epoch) == (3000, 5, 3)
-    history.migration(402, 3000, 5)
-    assert shown(history).phase == "hybrid"
-
-
-def test_the_same_kraft_controller_may_claim_again():
-    history = a_cluster().migrates().pulses(2)
-    history.kraft_claims(3001, 7, 3)
-    assert (shown(history).phase, shown(history).kraft_epoch) == ("syncing", 7)
 
 
 def test_a_claim_that_a_broker_takes_back_leaves_the_quorum_waiting():
@@ -163,44 +122,6 @@ def test_a_migration_znode_that_no_kafka_reads_is_refused_and_changes_no_phase()
 # Predictions
 
 
-def test_while_the_quorum_waits_the_replica_predicts_as_ever():
-    history = a_cluster()
-    history.migration()
-    history.broker_leaves(1)
-    assert history.predicted("t0", 0) == (2, 6, (2,))
-
-
-def test_while_kraft_leads_its_writes_are_taken_and_nothing_is_predicted():
-    history = a_cluster().migrates()
-    effects = history.broker_leaves(1)
-    effects += history.state("t0", 0, 2, 6, [2], controller_epoch=3)
-    assert [row for row in effects if isinstance(row, Request)] == []
-    assert history.predicted("t0", 0) is None
-    row = history.row("t0", 0)
-    assert (row.leader, row.isr, row.state, row.problem) == (2, (2,), "OnlinePartition", "under_replicated")
-    assert history.gauges().divergences == {}
-    assert history.gauges().writes["unexplained"] == 0
-
-
-def test_a_claim_voids_what_the_zookeeper_controller_had_not_written():
-    history = a_cluster()
-    history.migration()
-    history.broker_leaves(1)
-    history.kraft_claims(3001, 3, 2)
-    assert history.gauges().pending_writes == 0
-    history.heartbeat(21_000)
-    assert "ControllerOverdue" not in opened(history)
-
-
-def test_the_next_broker_predicts_again():
-    history = a_cluster().migrates()
-    history.state("t0", 0, 1, 6, [1, 2], controller_epoch=3)
-    history.delete("/controller")
-    history.controller(3, 3)
-    history.broker_leaves(1)
-    assert history.predicted("t0", 0) == (2, 7, (2,))
-
-
 def test_who_moved_is_named_with_its_kind():
     history = a_cluster().migrates()
     history.heartbeat()
@@ -215,21 +136,6 @@ def test_who_moved_is_named_with_its_kind():
     assert {(row.broker, row.kraft_epoch) for row in rows} >= {(3001, 3), (-1, -1), (2, -1)}
 
 
-def test_topics_that_kraft_makes_changes_and_deletes_raise_no_alert():
-    history = a_cluster().migrates().pulses(1)
-    history.topic("n", {0: [1, 2]}, topic_id="xAAAAAAAAAAAAAAAAAAAAA")
-    history.state("n", 0, 1, 0, [1, 2], 3)
-    history.topic("n", {0: [1, 2, 3], 1: [2, 1]}, topic_id="xAAAAAAAAAAAAAAAAAAAAA", adding_replicas={"0": [3]})
-    history.state("n", 0, 1, 0, [1, 2, 3], 3)
-    history.state("n", 1, 2, 0, [2, 1], 3)
-    history.topic("n", {0: [3, 1], 1: [2, 1]}, topic_id="xAAAAAAAAAAAAAAAAAAAAA")
-    assert history.row("n", 0).replicas == (3, 1)
-    history.delete("/brokers/topics/n/partitions/0/state")
-    history.delete("/brokers/topics/n")
-    history.heartbeat(11_000)
-    assert opened(history) <= {"MigrationUnderWay", "ControllerMoved", "DualWriteStalled"}
-
-
 def test_a_partition_that_was_copied_without_a_state_is_nobodys_duty():
     history = a_cluster()
     history.delete("/brokers/topics/t0/partitions/0/state")
@@ -240,19 +146,6 @@ def test_a_partition_that_was_copied_without_a_state_is_nobodys_duty():
         history.row("n", 0).reason
         == "it has no state: KRaft controller 3001 writes the first state of a new partition, and none that was lost"
     )
-
-
-def test_a_pending_deletion_that_the_sync_carries_out_is_none_by_hand():
-    history = a_cluster(1, 3, isr=(1,))
-    history.delete_topic("t0")
-    history.migrates()
-    history.delete("/admin/delete_topics/t0")
-    effects = history.delete("/brokers/topics/t0/partitions/0/state")
-    effects += history.delete("/brokers/topics/t0")
-    assert history.transitions(effects) == ["final topic t0 Existing -> NonExistent"]
-    assert history.requests(effects) == []
-    history.heartbeat()
-    assert not opened(history) & {"DeletionGivenUp", "TopicRemovedByHand", "DeletedBySync"}
 
 
 def test_a_leader_that_kraft_has_not_replaced_is_kraft_s_to_replace():
@@ -277,13 +170,6 @@ def test_a_broker_that_joins_an_isr_without_being_registered_lives_in_kraft_mode
     assert "BrokerCrashed" not in opened(history)
 
 
-def test_partitions_of_brokers_in_kraft_mode_are_online():
-    history = all_in_kraft_mode()
-    assert (shown(history).phase, shown(history).kraft_brokers) == ("dual_write", (1, 2))
-    gauges = history.gauges()
-    assert (gauges.offline_partitions, gauges.leaderless_partitions, gauges.active_brokers) == (0, 0, 2)
-
-
 def test_a_finalized_migration_names_the_command_that_ends_it():
     history = all_in_kraft_mode()
     history.heartbeat(10_000)
@@ -292,45 +178,6 @@ def test_a_finalized_migration_names_the_command_that_ends_it():
     assert shown(history).next_step == f"restart the active KRaft controller. {forget}"
     (stalled,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
     assert stalled.cause.endswith(". If it is finalized, run `kontrast forget c`")
-
-
-def test_a_new_leader_that_is_not_registered_lives_in_kraft_mode():
-    history = a_cluster().migrates()
-    history.broker_leaves(1)
-    history.state("t0", 0, 2, 6, [1, 2], controller_epoch=3)
-    assert shown(history).kraft_brokers == ()
-    history.state("t0", 0, 1, 7, [1, 2], controller_epoch=3)
-    assert shown(history).kraft_brokers == (1,)
-
-
-def test_brokers_sessions_that_all_end_for_a_moment_are_no_dual_write():
-    history = a_cluster().migrates()
-    for broker in (1, 2, 3):
-        history.broker_leaves(broker)
-    assert shown(history).phase == "hybrid"
-
-
-def test_a_broker_in_kraft_mode_that_loses_its_last_leadership_has_left():
-    history = all_in_kraft_mode()
-    history.state("t0", 0, 2, 8, [2], controller_epoch=3)
-    row = shown(history)
-    assert (row.phase, row.kraft_brokers, row.missing_brokers) == ("dual_write", (2,), (1,))
-    history.state("t0", 0, -1, 9, [2], controller_epoch=3)
-    assert shown(history).kraft_brokers == ()
-
-
-def test_a_broker_in_kraft_mode_that_follows_after_it_led_lives_on():
-    history = all_in_kraft_mode()
-    history.state("t0", 0, 2, 8, [1, 2], controller_epoch=3)
-    assert shown(history).kraft_brokers == (1, 2)
-
-
-def test_a_broker_that_registers_again_is_in_zookeeper_mode_and_did_not_bounce():
-    history = all_in_kraft_mode()
-    history.broker(1)
-    row = shown(history)
-    assert (row.phase, row.zookeeper_brokers, row.kraft_brokers) == ("hybrid", (1,), (2,))
-    assert "BrokerBounced" not in opened(history)
 
 
 def test_a_zookeeper_controller_knows_no_broker_in_kraft_mode():
@@ -353,52 +200,7 @@ def test_partitions_of_a_broker_that_is_restarted_page_only_if_it_stays_away():
     assert history.open_alerts()["PartitionsOffline/broker 1"].severity.value == "page"
 
 
-def test_restarts_while_kraft_leads_do_not_count_as_flapping():
-    history = a_cluster().migrates()
-    for _ in range(3):
-        history.broker_leaves(1)
-        history.pulses(1)
-        history.broker(1)
-    history.pulses(1)
-    assert "BrokerFlapping" not in opened(history)
-
-
 # The pulse
-
-
-def test_ten_seconds_without_a_pulse_end_the_phase_until_the_next_one():
-    history = a_cluster().migrates().pulses(1)
-    history.heartbeat(7_500)
-    assert shown(history).phase == "hybrid"
-    assert shown(history).phase == "silent"
-    history.migration(402, 3001, 3)
-    assert shown(history).phase == "hybrid"
-
-
-def test_a_large_topic_that_is_written_between_two_pulses_is_no_silence():
-    history = a_cluster().migrates().pulses(1)
-    for leader_epoch in range(6, 12):
-        history.heartbeat(4_000)
-        history.state("t0", 0, 1, leader_epoch, [1, 2], controller_epoch=3)
-    assert shown(history).phase == "hybrid"
-    history.heartbeat(10_000)
-    assert shown(history).phase == "silent"
-
-
-def test_a_sync_that_is_stuck_would_lose_what_kraft_did():
-    history = a_cluster().migrates().pulses(1)
-    history.kraft_claims(3000, 5, 3)
-    history.heartbeat(11_000)
-    assert (shown(history).phase, shown(history).rollback) == ("syncing", "loses")
-
-
-def test_a_sync_that_still_writes_is_not_stuck():
-    history = a_cluster().migrates().pulses(1)
-    history.kraft_claims(3000, 5, 3)
-    for _ in range(4):
-        history.heartbeat(9_000)
-        history.migration(400, 3000, 5)
-    assert not opened(history) & {"MigrationSyncStuck", "DualWriteStalled"}
 
 
 def test_once_zookeeper_shows_nothing_of_the_cluster_any_more_other_alerts_end():
@@ -413,44 +215,6 @@ def test_once_zookeeper_shows_nothing_of_the_cluster_any_more_other_alerts_end()
     history.migration(600, 3001, 3)
     history.heartbeat()
     assert "BrokerCrashed" in opened(history)
-
-
-def test_the_epoch_going_back_under_kraft_is_a_broken_dual_write_and_nothing_else():
-    history = a_cluster().migrates().pulses(1)
-    history.write("/controller_epoch", b"1")
-    history.heartbeat()
-    assert "DualWriteStalled" in opened(history)
-    assert "ControllerEpochWentBack" not in opened(history)
-    assert shown(history).rollback == "loses"
-
-
-def test_the_epoch_raised_after_the_controllers_stopped_breaks_nothing():
-    history = a_cluster().migrates().pulses(1)
-    history.heartbeat(3_000)
-    history.write("/controller_epoch", b"3")
-    assert "DualWriteStalled" not in opened(history)
-    assert (shown(history).phase, shown(history).rollback) == ("hybrid", "yes")
-    assert "DualWriteStalled" not in opened(history)
-    history.heartbeat(10_000)
-    history.heartbeat()
-    (page,) = (row for row in history.open_alerts().values() if row.alert == "DualWriteStalled")
-    assert page.cause == (
-        "/migration stays at offset 400: brokers in ZooKeeper mode get no metadata. The dual write is broken or the "
-        "quorum is lost. To go back, delete /controller, then /migration. Otherwise restart KRaft controller 3001"
-    )
-    history.delete("/controller")
-    history.controller(3, 4)
-    history.heartbeat()
-    assert "DualWriteStalled" not in opened(history)
-
-
-def test_a_complete_read_that_finds_the_epoch_raised_finds_no_pulse():
-    history = ZnodeHistory()
-    late = ("/brokers/ids/1", broker_znode(1))
-    znodes = [("/controller", CLAIM), late, *TOPIC, ("/controller_epoch", b"9")]
-    read_again(history, *znodes, ("/migration", migration_znode(300, 3001, 3)), owner_of_controller=0)
-    row = shown(history)
-    assert (row.phase, row.rollback, row.rollback_epoch) == ("silent", "loses", None)
 
 
 def test_settings_written_since_a_rollback_are_named_before_a_sync_sets_them_back():
@@ -472,15 +236,6 @@ def test_settings_written_since_a_rollback_are_named_before_a_sync_sets_them_bac
     assert "OldMigration" not in opened(history)
     history.write("/config/topics/t0", {"version": 1, "config": {}})
     assert history.context.header.migration.configured.count == 0
-
-
-def test_a_kraft_controller_that_writes_after_a_takeover_is_a_second_controller():
-    history = a_cluster().migrates().pulses(1)
-    history.delete("/controller")
-    history.controller(3, 3)
-    history.migration(500, 3001, 3)
-    history.heartbeat()
-    assert "SecondController" in opened(history)
 
 
 # The way back
@@ -535,18 +290,6 @@ def test_what_waits_in_admin_is_a_leftover_that_the_next_controller_obeys():
     history.delete("/controller")
     history.controller(3, 5)
     assert history.row("t0", 0).deleting
-
-
-def test_an_entry_that_is_taken_back_is_no_leftover_any_more():
-    history = a_cluster().migrates().pulses(1)
-    history.delete_topic("t0")
-    history.came_and_went("/admin/delete_topics/t0")
-    history.delete("/admin/delete_topics/t0")
-    assert shown(history).leftovers == ()
-    history.delete_topic("gone")
-    history.delete("/controller")
-    history.controller(3, 5)
-    assert not history.row("t0", 0).deleting
 
 
 def test_after_a_rollback_partitions_with_a_later_epoch_are_never_elected():
@@ -647,23 +390,6 @@ def test_a_broker_whose_death_shows_in_no_state_yet_is_missing_too():
     assert "broker 9 (has replicas), which is not registered" in shown(history).next_step
 
 
-def test_a_broker_that_only_a_deletion_waits_for_is_not_missing():
-    history = a_cluster(1, 3, isr=(1,))
-    history.migration()
-    history.delete_topic("t0")
-    history.heartbeat()
-    assert shown(history).missing_brokers == ()
-
-
-def test_a_complete_read_finds_an_old_migration():
-    history = ZnodeHistory()
-    history.snapshot(
-        ("/controller", controller_znode(1)), ("/controller_epoch", b"4"), ("/migration", migration_znode(303, 3001, 3))
-    )
-    assert shown(history).phase == "rolled_back"
-    assert "OldMigration" in opened(history)
-
-
 def test_topics_made_by_another_session_than_kraft_s_are_written_past_it():
     history = a_cluster()
     history.migration()
@@ -759,13 +485,6 @@ def test_a_complete_read_counts_the_epochs_of_topics_that_are_still_there():
     znodes = [("/controller", controller_znode(3)), ("/controller_epoch", b"3"), registered]
     read_again(history, *znodes, *TOPIC, ("/migration", migration_znode()))
     assert history.context.header.migration.partitions_by_epoch == {3: 1}
-
-
-def test_a_complete_read_of_a_waiting_quorum():
-    history = a_cluster()
-    znodes = [("/controller", controller_znode(3)), ("/controller_epoch", b"3"), ("/migration", migration_znode())]
-    read_again(history, *znodes)
-    assert shown(history).phase == "waiting"
 
 
 def test_a_complete_read_without_a_controller_ends_no_lead_of_kraft():

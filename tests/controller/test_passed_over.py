@@ -101,27 +101,6 @@ def test_an_election_of_a_partition_that_is_led_is_only_taken_back():
     assert partition.passed_over is None
 
 
-def test_what_was_expected_behind_it_begins_where_the_partition_stayed():
-    """The controller handles both of two deaths in turn.
-
-    Of t-0 it handles only the second, as t-0 was never online in between.
-    """
-    replicas = ([2, 3, 4], 2, 0, [2, 3, 4])
-    history = ZnodeHistory().start(1, 2, 3, 4, topics={"s": {0: replicas}, "t": {0: replicas}})
-    history.broker_leaves(2)
-    history.state("s", 0, 3, 1, [3, 4])
-    history.broker_leaves(3)
-    history.state("s", 0, 4, 2, [4])
-    history.heartbeat(4_000)
-    assert history.predicted("t", 0) == (4, 1, (4,))
-    history.state("t", 0, 4, 1, [4])
-    assert transitions(history, Status.FINAL) == [
-        ("OnlinePartition", "OfflinePartition"),
-        ("OfflinePartition", "OfflinePartition"),
-        ("OfflinePartition", "OnlinePartition"),
-    ]
-
-
 def test_a_removal_that_does_not_come_leaves_the_replica_offline_and_in_the_isr():
     topics = {"t": {0: ([2, 3], 2, 0, [2, 3])}, "u": {0: ([3, 4], 4, 0, [3, 4])}}
     history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, 4, topics=topics)  # from 2.1 on the controller is poisoned

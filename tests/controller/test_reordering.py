@@ -14,7 +14,6 @@ from tests.controller.znode_history import (
     assert_all_as_expected,
     controller_znode,
     state_znode,
-    t0,
     topic_znode,
 )
 
@@ -108,41 +107,6 @@ def test_what_cannot_be_run_again_stays_in_front(history):
     assert history.context.header.shutdowns.under_way == (2,)
 
 
-def test_a_startup_is_handled_behind_a_deletion_that_writes_first():
-    """The other broker answered before 3 failed. The failure retried the deletion, and only then 1 starts."""
-    topics = {"gone": {0: ([1, 3], 3, 0, [3]), 1: ([2, 3], 2, 0, [2, 3])}, "t": {0: ([1, 4], -1, 0, [1])}}
-    history = ZnodeHistory().start(2, 3, 4, controller=4, topics=topics)
-    history.delete_topic("gone")
-    history.the_controller_writes_its_due()
-    history.broker_leaves(3)
-    history.broker(1)
-    assert t0(history) == (1, 1, (1,))
-    history.state("gone", 0, -1, history.row("gone", 0).leader_epoch + 1, [3])
-    history.the_controller_writes_its_due()
-    assert_all_as_expected(history)
-    moves = history.moves(tuple(history.effects), Status.FINAL)
-    assert [move.removeprefix("gone-0@1 ") for move in moves if move.startswith("gone-0@1")] == [
-        "OfflineReplica -> ReplicaDeletionIneligible",
-        "ReplicaDeletionIneligible -> OfflineReplica",
-        "OfflineReplica -> OnlineReplica",
-        "OnlineReplica -> OfflineReplica",
-        "OfflineReplica -> ReplicaDeletionStarted",
-    ]
-
-
-def test_a_startup_is_not_taken_back_where_the_broker_has_left_again():
-    topics = {"gone": {0: ([1, 3], 3, 0, [3]), 1: ([2, 3], 2, 0, [2, 3])}, "t": {0: ([1, 4], -1, 0, [1])}}
-    history = ZnodeHistory().start(2, 3, 4, controller=4, topics=topics)
-    history.delete_topic("gone")
-    history.the_controller_writes_its_due()
-    history.broker_leaves(3)
-    history.broker(1)
-    history.broker_leaves(1)
-    effects = history.state("gone", 0, -1, history.row("gone", 0).leader_epoch + 1, [3])
-    assert "gone-0@1 ReplicaDeletionIneligible -> OnlineReplica" not in history.moves(effects, Status.WITHDRAWN)
-    assert history.gauges().divergences == {}
-
-
 def test_a_broker_whose_startup_may_come_later_has_not_asked_to_be_shut_down():
     history = ZnodeHistory(release=(2, 0)).start(2, controller=2, topics={"t": {0: ([1],)}})
     history.broker(1)  # creates the partition, perhaps after the write that comes now
@@ -165,21 +129,6 @@ def test_a_broker_that_is_back_stays_registered_where_another_write_comes_first(
         history.heartbeat(60_000)
     assert history.gauges().offline_partitions == history.gauges().leaderless_partitions == 0
     assert not [alert for alert in history.open_alerts().values() if alert.severity is Severity.PAGE]
-
-
-@pytest.mark.parametrize("release", [None, (0, 10), (0, 11), (1, 0), (1, 1), (2, 3), (2, 4), (2, 8)])
-def test_a_broker_that_starts_later_has_not_asked_to_be_shut_down(release):
-    history = ZnodeHistory(release=release)
-    asked = {"version": 1, "partitions": [{"topic": "c", "partition": 0, "replicas": [4, 2]}]}
-    history.snapshot(("/controller_epoch", b"2"), ("/admin/reassign_partitions", asked))
-    history.topic("c", {0: [4, 2, 1, 3]})
-    history.broker(4)
-    history.controller(2, 3)
-    history.state("c", 0, 1, 2, [1, 3], 3)
-    history.broker(1)
-    history.state("c", 0, 1, 2, [1, 3, 4, 2], 3)
-    history.state("c", 0, 4, 3, [1, 3, 4, 2], 3)
-    assert history.row("c", 0).leader == 4
 
 
 def test_a_broker_that_is_not_registered_has_not_asked_in_vain(history):

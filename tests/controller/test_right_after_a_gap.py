@@ -54,34 +54,6 @@ def assert_well(history: ZnodeHistory) -> None:
 # --- a topic's deletion
 
 
-@pytest.mark.parametrize("release", [(0, 11), (2, 6), (3, 9)])
-@pytest.mark.parametrize("has_controller", [True, False])
-def test_a_read_entry_deletes_nothing_if_deletion_is_disabled(release, has_controller):
-    history = ZnodeHistory(release=release, settings={"delete.topic.enable": False})
-    controller = [("/controller", controller_znode(1))] if has_controller else []
-    history.snapshot(
-        *controller,
-        ("/controller_epoch", b"1"),
-        *((f"/brokers/ids/{broker}", broker_znode(broker)) for broker in (1, 2, 3)),
-        ("/admin/delete_topics/c", None),
-        ("/brokers/topics/c", topic_znode({0: [2, 1], 1: [3]})),
-        ("/brokers/topics/c/partitions/0/state", state_znode(2, 0, [2], 1)),
-        ("/brokers/topics/c/partitions/1/state", state_znode(3, 0, [3], 1)),
-    )
-    history.heartbeat()
-    if not has_controller:
-        history.controller(1, 2)
-    history.delete("/admin/delete_topics/c")
-    history.state("c", 0, 2, 0, [2, 1])
-    assert not history.row("c", 0).deleting
-    assert_well(history)
-    history.broker_leaves(3)
-    history.state("c", 1, -1, 1, [3])
-    history.heartbeat(60_000)
-    assert history.row("c", 1).state == "OfflinePartition"
-    assert history.gauges().offline_partitions == 1
-
-
 @pytest.mark.parametrize("unread", [False, True])
 @pytest.mark.parametrize("release", [(2, 3), (2, 7), (3, 9)])
 def test_a_topic_of_the_same_name_is_another_one_after_a_gap(release, unread):

@@ -8,30 +8,13 @@ import pytest
 from controller.contract.alert_row import Severity
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.records import RecordKind
-from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_expected, on, t0, told
+from tests.controller.znode_history import LOG_DIR_EVENT, ZnodeHistory, assert_all_as_expected, on, t0
 
 ALL = (1, 2, 3)
 BACKOFF = {"controlled.shutdown.retry.backoff.ms": 1_000}
 
 
 # Controlled shutdown
-
-
-def test_brokers_that_shut_down_one_after_the_other_leave_the_last_its_leadership():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.state("t", 0, 3, 1, [3])
-    history.broker_leaves(2)
-    history.broker_closes(3)  # in order, though it cannot give its leadership away
-    assert t0(history) == (-1, 2, (3,))
-    history.state("t", 0, -1, 2, [3])
-    assert_all_as_expected(history)
-
-
-def test_a_broker_that_closes_without_asking_fails_where_controlled_shutdown_is_off():
-    settings = {"controlled.shutdown.enable": False}
-    history = ZnodeHistory(settings=settings).start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    effects = history.broker_closes(2)
-    assert {row.cause for row in effects if isinstance(row, Transition)} == {"BrokerChange: broker 2 left"}
 
 
 def test_no_write_is_taken_for_a_shutdown_where_controlled_shutdown_is_off():
@@ -79,39 +62,8 @@ def shutting_down(retries: int, *, leads_more: bool = True) -> ZnodeHistory:
     return history
 
 
-@pytest.mark.parametrize(("retries", "asked"), [(1, 0), (2, 1), (3, 2)])
-def test_a_broker_that_still_leads_something_asks_again_as_often_as_it_is_set_to(retries, asked):
-    history = shutting_down(retries)
-    effects = history.heartbeat(10_000)
-    causes = [row.cause for row in effects if isinstance(row, Transition)]
-    assert causes == ["ControlledShutdown: broker 2 shuts down"] * asked
-
-
 def test_a_broker_that_leads_nothing_any_more_does_not_ask_again():
     assert shutting_down(3, leads_more=False).context.header.shutdowns.attempts == {}
-
-
-def test_a_broker_that_asks_again_may_give_up_what_it_could_not_before():
-    history = shutting_down(3)
-    history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
-    history.heartbeat(10_000)
-    assert history.predicted("u", 0) == (3, 1, (3,))
-
-
-def test_the_attempt_after_one_that_followed_from_the_backoff_may_come_earlier():
-    history = shutting_down(3)
-    first_ms = history.now_ms
-    history.heartbeat(1_100)  # the second came between 1,000 and 1,060 ms after the first
-    history.now_ms = first_ms + 2_000
-    history.state("u", 0, 2, 0, [2, 3])  # 3 caught up
-    effects = history.state("u", 0, 3, 1, [3])
-    assert {row.inferred_by for row in effects if isinstance(row, (Transition, Request))} == {"shutdown-asked"}
-
-
-def test_nobody_is_asked_again_once_the_controller_is_gone():
-    history = shutting_down(3)
-    history.delete("/controller")
-    assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
 
 
 @pytest.mark.parametrize(
@@ -134,22 +86,6 @@ def test_an_attempt_without_writes_is_certain_once_the_controller_has_written_si
     history.delete("/brokers/ids/1", author=history.session_of(1), cxid=0, same_zxid=True)
     rows = [row for row in history.effects[seen:] if isinstance(row, Transition) and row.topic == "t"]
     assert [row.status for row in rows] == [Status.PROVISIONAL, status]
-
-
-def test_the_next_controller_is_asked_what_the_last_could_not_do():
-    history = shutting_down(3)
-    history.delete("/controller")
-    history.controller(3, 2)
-    causes = [row.cause for row in history.heartbeat(10_000) if isinstance(row, Transition)]
-    assert causes == ["ControlledShutdown: broker 2 shuts down"] * 2
-
-
-def test_attempts_that_find_no_controller_are_used_up():
-    history = shutting_down(3)
-    history.delete("/controller")
-    history.heartbeat(10_000)
-    history.controller(3, 2)
-    assert not [row for row in history.heartbeat(10_000) if isinstance(row, Transition)]
 
 
 @pytest.mark.parametrize("after_ms", [500, 1_010])  # while the first attempt may be going on, and behind it
@@ -195,34 +131,6 @@ def test_how_often_a_broker_asked_soon_after_a_takeover_shows_when_its_session_e
     assert len(attempts) == asked
 
 
-def test_what_a_broker_may_have_asked_counts_when_its_controller_goes():
-    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
-    history = ZnodeHistory(settings=settings)
-    history.start(*ALL, topics=on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}})
-    history.delete("/controller")
-    history.controller(3, 2)
-    history.state("t", 0, 3, 1, [3], controller_epoch=2)
-    assert not [row for row in history.heartbeat(1_100) if isinstance(row, Transition) and row.status is Status.FINAL]
-    told = [row for row in history.delete("/controller") if isinstance(row, Transition) and row.topic == "t"]
-    assert [(row.status, row.cause) for row in told] == [(Status.FINAL, "ControlledShutdown: broker 2 shuts down")]
-
-
-@pytest.mark.parametrize(("dies_after_ms", "cause"), [(1_200, "ControlledShutdown"), (1_800, "BrokerChange")])
-def test_an_expected_attempt_without_traces_was_not_made_and_a_death_moves_leaders(dies_after_ms, cause):
-    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
-    topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
-    history = ZnodeHistory(settings=settings).start(*ALL, topics=topics)
-    history.state("t", 0, 3, 1, [3])  # broker 2 asks to be shut down, and goes on leading u
-    history.state("u", 0, 2, 0, [2, 3])
-    history.heartbeat(1_100)  # it asks again, and could go by now
-    history.heartbeat(dies_after_ms - 1_100)
-    history.broker_leaves(1)
-    effects = history.state("u", 0, 3, 1, [3])  # a death takes the leadership from whoever shuts down, too
-    by = [row.cause for row in effects if isinstance(row, Transition) and row.topic == "u" and row.leader == 3]
-    assert [told.partition(":")[0] for told in by] == [cause]
-    assert_all_as_expected(history)
-
-
 def test_an_attempt_that_shows_though_none_was_left_is_the_last():
     settings = {"controlled.shutdown.max.retries": 2, "controlled.shutdown.retry.backoff.ms": 1_000}
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}
@@ -236,30 +144,6 @@ def test_an_attempt_that_shows_though_none_was_left_is_the_last():
     history.state("u", 0, 3, 1, [3], controller_epoch=2)
     assert_all_as_expected(history)
     assert history.context.header.shutdowns.attempts == {}
-
-
-@pytest.mark.parametrize(
-    ("release", "after_ms", "asked"),
-    [
-        ((3, 9), 100, 0),
-        ((3, 9), 300, 1),
-        ((3, 9), 1_300, 2),
-        ((3, 9), 60_000, 3),
-        ((2, 8), 1_300, 0),
-        ((2, 8), 2_100, 1),
-    ],
-)
-def test_a_session_closed_soon_after_a_takeover_asked_the_controller_before(release, after_ms, asked):
-    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
-    topics = on([2, 3], 2, 0, [2]) | {"followed": {0: ([3, 2], 3, 0, [3])}}
-    history = ZnodeHistory(release=release, settings=settings).start(*ALL, topics=topics)
-    history.delete("/controller")
-    history.controller(3, 2)
-    history.now_ms += after_ms
-    seen = len(history.effects)
-    history.broker_closes(2)
-    causes = {row.effect.rsplit("-", 1)[0]: row.cause for row in history.effects[seen:] if isinstance(row, Transition)}
-    assert list(causes.values()).count("ControlledShutdown: broker 2 shuts down") == asked
 
 
 @pytest.mark.parametrize("left_out", [2, 3])
@@ -307,45 +191,6 @@ def test_a_deletion_that_left_a_broker_out_began_after_its_shutdown_request():
     assert attempt.left == 1  # it could not give up t-0, and asks again
 
 
-def test_a_death_after_a_deletion_that_left_a_broker_out_stays_as_it_was_expected():
-    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
-    topics = {"t": {0: ([2, 1, 4], 2, 0, [2]), 1: ([1, 2, 4], 1, 0, [1])}, "u": {0: ([1, 2], 1, 0, [1, 2])}}
-    history = ZnodeHistory(settings=settings).start(*ALL, 4, topics=topics)
-    history.delete_topic("t")
-    history.broker_leaves(4)
-    history.state("t", 1, -1, 1, [1])  # and 2, which leads t-0 alone in sync, is left out
-    history.topic("new", {0: [3, 2]})
-    effects = history.state("new", 0, 3, 0, [3])
-    ineligible = "OfflineReplica -> ReplicaDeletionIneligible"
-    assert f"t-1@2 {ineligible}" in history.moves(effects, Status.PROVISIONAL)
-    failed_brokers = [
-        row for row in effects if isinstance(row, Transition) and row.cause == "BrokerChange: broker 4 left"
-    ]
-    started = "ReplicaDeletionStarted -> ReplicaDeletionIneligible"
-    assert [told(row) for row in failed_brokers] == [f"final t-0@4 {started}", f"final t-1@4 {started}"]
-
-
-def test_a_controller_that_somebody_else_deposed_has_not_ended_its_session():
-    topics = {**on([3, 1], 3, 0, [3, 1]), "u": {0: ([1, 3], 1, 0, [1, 3])}}
-    history = ZnodeHistory().start(*ALL, controller=3, topics=topics)
-    history.state("t", 0, 1, 1, [1])  # 3 shuts down
-    history.state("u", 0, 1, 1, [1])
-    history.delete("/controller", cxid=9, author=history.session_of(1))
-    history.controller(3, 2)
-    closed = history.delete("/controller", cxid=9, author=history.session_of(3))
-    assert not [row for row in closed if isinstance(row, Transition) and "shuts down" in row.cause]
-
-
-@pytest.mark.parametrize(("registered_ms_before", "asked"), [(10_000, True), (150, False)])
-def test_a_session_that_its_broker_closed_tells_of_a_shutdown_that_wrote_nothing(registered_ms_before, asked):
-    """A broker that had just registered is the exception. It gave up, and no controller let it go."""
-    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 1, 0, [1]))
-    history.now_ms += registered_ms_before
-    effects = history.broker_closes(3)
-    causes = {row.cause for row in effects if isinstance(row, Transition)}
-    assert causes == {"BrokerChange: broker 3 left"} | ({"ControlledShutdown: broker 3 shuts down"} if asked else set())
-
-
 @pytest.mark.parametrize("state", [(2, 0, [2, 3]), (3, 0, [3, 2])], ids=["leads", "follows"])
 def test_a_session_that_closes_before_a_shutdown_has_written_was_closed_without_one(state):
     history = ZnodeHistory().start(*ALL, topics=on([2, 3], *state))
@@ -365,23 +210,10 @@ def test_a_broker_that_led_what_nobody_could_take_asked_until_it_closed_its_sess
     assert history.context.header.shutdowns.attempts == {}
 
 
-def test_a_broker_that_closes_while_another_could_lead_was_never_answered():
-    history = ZnodeHistory().start(*ALL, topics=on([3, 1], 3, 0, [3, 1]))
-    effects = history.broker_closes(3)
-    assert {row.cause for row in effects if isinstance(row, Transition)} == {"BrokerChange: broker 3 left"}
-
-
 def test_a_broker_that_becomes_leader_again_is_not_shutting_down_any_more():
     history = shutting_down(3)
     history.broker_bounces(2)
     assert history.context.header.shutdowns.under_way == ()
-
-
-def test_a_broker_that_shut_down_and_closes_its_session_is_not_asked_again():
-    history = shutting_down(3)
-    effects = history.broker_closes(2)
-    causes = {row.cause for row in effects if isinstance(row, Transition)}
-    assert causes == {"BrokerChange: broker 2 left"}
 
 
 def test_a_write_that_drops_two_replicas_at_once_is_nobodys_shutdown():
@@ -389,15 +221,6 @@ def test_a_write_that_drops_two_replicas_at_once_is_nobodys_shutdown():
     history.state("t", 0, 1, 1, [1])
     assert history.gauges().divergences == {"unexplained_write": 1}
     assert history.context.header.shutdowns.under_way == ()
-
-
-@pytest.mark.parametrize(("after_ms", "asked"), [(0, 0), (1_020, 1), (60_000, 2)])
-def test_a_session_that_ended_somehow_had_asked_as_often_as_was_due_by_then(after_ms, asked):
-    history = shutting_down(3)
-    history.now_ms += after_ms
-    effects = history.broker_leaves(2)
-    shutdowns = {row.effect.split("-")[1] for row in effects if getattr(row, "cause", "").startswith("ControlledSh")}
-    assert len(shutdowns) == asked
 
 
 # Log directories
@@ -416,30 +239,11 @@ def test_an_unread_log_dir_event_is_of_the_broker_that_the_first_write_names():
     assert_all_as_expected(history)
 
 
-def test_a_report_that_nobody_could_read_is_forgotten_after_a_while():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.came_and_went(LOG_DIR_EVENT)
-    history.heartbeat(60_000)
-    effects = history.state("t", 0, 3, 1, [3])
-    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ControlledShutdown")
-
-
 def test_a_partition_whose_only_log_directory_failed_says_so():
     history = ZnodeHistory().start(1, 2, topics=on([2], 2, 0, [2]))
     history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
     history.state("t", 0, -1, 1, [2])
     assert "log directory" in history.row("t", 0).reason
-
-
-def test_a_reassignment_to_a_broker_whose_log_directory_failed_does_not_elect_it():
-    history = ZnodeHistory().start(*ALL, topics=on([1, 2], 1, 0, [1, 2]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    history.state("t", 0, 1, 1, [1])
-    history.state("t", 0, 1, 1, [1, 2])
-    history.reassign(("t", 0, [2, 3]))
-    history.state("t", 0, 1, 2, [1, 2])
-    history.state("t", 0, 1, 2, [1, 2, 3])
-    assert t0(history)[0] == 3
 
 
 def test_a_restart_of_the_broker_forgets_its_failed_directories():
@@ -449,14 +253,6 @@ def test_a_restart_of_the_broker_forgets_its_failed_directories():
     assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
     history.broker_bounces(2)
     assert history.context.topics.get("t").partitions[0].offline_dirs == ()
-
-
-def test_a_write_long_after_the_event_is_no_consequence_of_it():
-    history = ZnodeHistory().start(*ALL, topics=on([2, 3], 2, 0, [2, 3]))
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
-    history.heartbeat(60_000)
-    effects = history.state("t", 0, 3, 1, [3])
-    assert next(row.cause for row in effects if isinstance(row, Transition)).startswith("ControlledShutdown")
 
 
 def test_a_directory_that_fails_twice_moves_the_replica_twice():

@@ -14,8 +14,6 @@ from tests.controller.znode_history import (
     ZnodeHistory,
     broker_znode,
     controller_znode,
-    state_znode,
-    topic_znode,
 )
 
 TOPIC = {"t": {0: ([2, 3], 2, 0, [2, 3])}}
@@ -58,14 +56,6 @@ def test_trap_08_changed_endpoints_are_sent_to_all_brokers_and_a_rack_to_none():
     assert (history.brokers()[2].epoch, history.gauges().pending_writes) == (epoch, 0)
 
 
-def test_trap_08_up_to_2_1_a_bounce_goes_unnoticed():
-    history = ZnodeHistory(release=(2, 1)).start(1, 2, 3, topics=TOPIC)
-    effects = history.broker_bounces(2)
-    assert history.transitions(effects) == []
-    assert history.requests(effects) == []
-    assert history.gauges().pending_writes == 0
-
-
 # 9 and 10: epochs
 
 
@@ -80,33 +70,6 @@ def test_trap_09_the_epoch_and_the_controller_znode_come_in_either_order():
             history.write(path, content)
         assert history.context.header.acting
         assert history.gauges().controller_changes == 1
-
-
-def test_trap_09_before_2_1_what_a_zombie_still_writes_wins_as_zookeeper_shows_it():
-    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, topics=TOPIC)
-    history.broker_leaves(2)
-    history.delete("/controller")
-    history.controller(3, 2)
-    assert history.predicted("t", 0) == (3, 1, (3,))
-    history.state("t", 0, 3, 1, [3], controller_epoch=1)
-    row = history.row("t", 0)
-    assert (row.leader, row.controller_epoch, row.predicted_leader) == (3, 1, 3)  # the next one had read before it
-    history.the_controller_writes_its_due()
-    assert history.row("t", 0).predicted_leader is None
-
-
-def test_trap_09_a_controller_cut_among_removals_is_poisoned_from_2_1_on():
-    for release, poisoned in (((2, 1), True), ((2, 0), False)):
-        topics = {"t": {0: ([1, 2], 1, 0, [1, 2]), 1: ([1, 2], 1, 0, [1, 2])}}
-        history = ZnodeHistory(release=release).start(1, 2, 3, topics=topics)
-        history.broker_leaves(2)
-        history.state("t", 0, 1, 1, [1])
-        history.delete("/controller")
-        history.controller(3, 2)
-        history.delete("/controller")
-        history.controller(1, 3)
-        history.heartbeat()
-        assert ("ControllerPoisoned/broker 1" in history.open_alerts()) == poisoned
 
 
 # Trap 10. `/controller_epoch` begins with 0 from 2.1 on and with 1 before. An old controller epoch in a state is
@@ -125,38 +88,7 @@ def test_trap_10_the_first_epoch_is_1_whether_or_not_the_znode_was_made_as_0(fir
     assert history.gauges().controller_epoch == 1
 
 
-def test_trap_10_an_old_controller_epoch_in_a_state_is_normal():
-    history = ZnodeHistory()
-    history.snapshot(
-        ("/controller", controller_znode(1)),
-        ("/controller_epoch", b"85"),
-        *((f"/brokers/ids/{broker}", broker_znode(broker)) for broker in (1, 2)),
-        ("/brokers/topics/t", topic_znode({0: [2, 1]})),
-        ("/brokers/topics/t/partitions/0/state", state_znode(2, 3, [2, 1], 4)),
-    )
-    assert (history.row("t", 0).problem, history.row("t", 0).controller_epoch) == (None, 4)
-    history.controller_dies(1)
-    history.controller(2, 86)
-    history.the_controller_writes_its_due()
-    assert history.gauges().divergences == {}
-
-
 # 11: ghosts
-
-
-# Trap 11. An edit of `/controller` makes a ghost: the named broker counts as controller and never took over.
-def test_trap_11_who_edits_the_controller_znode_makes_a_ghost():
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    history.write("/controller", controller_znode(3))
-    assert_nobody_acts(history)
-
-
-def test_trap_11_an_ephemeral_owner_that_is_not_the_brokers_own_makes_a_ghost():
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    history.delete("/controller")
-    history.write("/controller", controller_znode(3), owner=0xBAD)
-    history.write("/controller_epoch", b"2")
-    assert_nobody_acts(history)
 
 
 def test_trap_11_who_writes_the_acting_controllers_id_again_changes_nothing():
@@ -179,73 +111,11 @@ def test_trap_11_the_id_that_is_set_back_makes_nobody_act_again():
     assert "/controller names broker 1 but was edited" in history.open_alerts()["GhostController"].cause
 
 
-@pytest.mark.parametrize("value", [b"garbage", b"\xff", b"{"])
-def test_trap_11_a_controller_znode_that_is_no_json_makes_the_controller_resign(value):
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    history.write("/controller", value)
-    assert [row.path for row in history.refusals()] == ["/controller"]
-    assert_nobody_acts(history)
-    history.heartbeat(60_000)
-    assert "NoController" in history.open_alerts()
-
-
-@pytest.mark.parametrize(("release", "nobody"), [((1, 1), True), ((2, 0), True), ((2, 2), False), ((3, 9), False)])
-def test_trap_11_an_empty_controller_znode_names_nobody_up_to_2_0(release, nobody):
-    history = ZnodeHistory(release=release).start(1, 2, 3, topics=TOPIC)
-    history.write("/controller", b"")
-    history.topic("later", {0: [2, 3]})
-    assert history.predicted("later", 0) == (None if nobody else (2, 0, (2, 3)))
-
-
-@pytest.mark.parametrize("value", [b'{"version":1}', b"[]"])
-def test_trap_11_a_controller_znode_without_an_id_leaves_the_controller_at_work(value):
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    history.write("/controller", value)
-    assert [row.path for row in history.refusals()] == ["/controller"]
-    history.topic("later", {0: [2, 3]})
-    assert history.predicted("later", 0) == (2, 0, (2, 3))
-
-
 def test_trap_11_a_ghost_that_a_snapshot_finds_is_one_too():
     history = ZnodeHistory()
     history.znodes["/controller"] = (90, 0)
     history.start(1, 2, 3, topics=TOPIC)
     assert_nobody_acts(history)
-
-
-def test_trap_11_deleting_the_controller_znode_cures_it():
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    history.write("/controller", controller_znode(3))
-    history.topic("born-under-a-ghost", {0: [2, 3]})
-    assert history.predicted("born-under-a-ghost", 0) is None
-    history.delete("/controller")
-    history.controller(2, 2)
-    assert history.predicted("born-under-a-ghost", 0) == (2, 0, (2, 3))
-
-
-# 12: flapping
-
-
-def with_a_partition_that_has_no_state() -> ZnodeHistory:
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}, "nolead": {0: ([9],)}})
-    history.elect_preferred(("t", 0), ("nolead", 0))
-    return history
-
-
-# Trap 12. A preferred election that names a partition without a state makes controllers fail one after the other.
-def test_trap_12_a_preferred_election_with_a_stateless_partition_elects_nobody():
-    history = with_a_partition_that_has_no_state()
-    assert history.predicted("t", 0) is None
-    assert history.gauges().pending_writes == 0
-
-
-def test_trap_12_a_new_controller_takes_up_a_pending_preferred_election():
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 1, 0, [1, 2])}})
-    history.delete("/controller")
-    history.elect_preferred(("t", 0))
-    assert history.predicted("t", 0) is None
-    history.controller(2, 2)
-    assert history.predicted("t", 0) == (2, 1, (1, 2))
 
 
 # 24, memory that a failover clears
@@ -384,33 +254,6 @@ def test_trap_32_an_unread_isr_change_is_counted_by_versions_and_epochs():
 
 
 # 33 and 34, the end of predictions
-
-
-# Trap 33. Predictions end when a KRaft controller takes over: its epoch, a persistent `/controller`, or `/migration`
-# shows it.
-def test_trap_33_a_persistent_controller_znode_of_a_broker_is_no_controllers():
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-    history.delete("/controller")
-    history.write("/controller", controller_znode(3), owner=0)
-    history.write("/controller_epoch", b"2", same_zxid=True)
-    assert_nobody_acts(history)
-    history.heartbeat()
-    assert "GhostController" in history.open_alerts()
-
-
-def with_one_topic_id_twice() -> ZnodeHistory:
-    history = ZnodeHistory().start(1, 2, 3, topics=TOPIC, topic_id="_EOu-aHUSKuKzvTtnqs9Zw")
-    history.topic("copy", {0: [3, 2]}, topic_id="_EOu-aHUSKuKzvTtnqs9Zw")
-    return history
-
-
-# Trap 34. If two topics have one topic id, no broker becomes controller: each fails while it loads.
-def test_trap_34_with_one_topic_id_twice_no_broker_becomes_controller():
-    history = with_one_topic_id_twice()
-    history.controller_dies(1)
-    effects = history.controller(2, 2)
-    assert [row for row in effects if isinstance(row, Transition) and row.subject in ("partition", "replica")] == []
-    assert_nobody_acts(history)
 
 
 def test_trap_34_a_topic_whose_id_the_snapshot_repeats_is_alerted_too():

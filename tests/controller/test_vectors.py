@@ -91,9 +91,6 @@ def test_every_answer_is_kafkas_own(name, answer):
     assert_all_equal(name, answer)
 
 
-# Recipients of an election
-
-
 # Where new replicas go
 
 

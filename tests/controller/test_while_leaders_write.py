@@ -51,33 +51,6 @@ def test_a_shutdown_that_is_under_way_and_leaves_something_is_tried_again():
     assert set(history.context.header.shutdowns.attempts) == {2}  # v
 
 
-def test_a_replica_that_rejoins_during_its_shutdown_leaves_the_isr_with_its_broker():
-    topics = on([1, 2], 1, 5, [1, 2]) | {"u": {0: ([1, 2], 1, 5, [1, 2])}}
-    history = ZnodeHistory(release=(0, 11)).start(*ALL, controller=3, topics=topics)
-    history.state("t", 0, 1, 6, [1])
-    history.state("t", 0, 1, 6, [1, 2])  # the leader has not heard of it yet
-    assert t0(history) is None  # its removal was done, so the shutdown goes on with u
-    history.state("u", 0, 1, 6, [1])
-    history.broker_leaves(2)
-    history.state("t", 0, 1, 7, [1])
-    final = [line for line in history.requests(history.effects) if line.startswith("final LeaderAndIsr to 1: t-0")]
-    assert final == [f"final LeaderAndIsr to 1: t-0 leader=1 epoch={epoch} isr=[1]" for epoch in (6, 7)]
-
-
-def test_a_replica_that_left_the_isr_by_itself_and_rejoined_is_removed_after_all():
-    topics = on([1, 2], 1, 5, [1, 2]) | {"u": {0: ([1, 2], 1, 5, [1, 2])}}
-    history = ZnodeHistory(release=(0, 11)).start(*ALL, controller=3, topics=topics)
-    history.broker_leaves(2)
-    for _ in range(2):
-        history.state("t", 0, 1, 5, [1])
-        assert t0(history) is None
-        history.state("t", 0, 1, 5, [1, 2])
-        assert t0(history) == (1, 6, (1,))
-    history.state("t", 0, 1, 6, [1])
-    history.state("u", 0, 1, 6, [1])
-    assert_all_as_expected(history)
-
-
 # Brokers that shut down one behind the other
 
 
@@ -92,43 +65,6 @@ def test_a_controller_that_shuts_down_itself_and_was_let_go_answers_nobody():
     history.heartbeat(10_000)
     assert causes_of(history.effects[seen:]) == []
     assert history.context.header.shutdowns.attempts == {}
-
-
-# Brokers that die together
-
-
-@pytest.mark.parametrize(("first", "epoch_of_1", "epoch_of_2"), [(1, 7, 6), (2, 6, 7)])
-def test_up_to_2_1_the_last_of_two_dead_gets_the_state_before_its_own_removal(first, epoch_of_1, epoch_of_2):
-    topics = on([3, 1, 2], 3, 5, [3, 1, 2])
-    history = ZnodeHistory(release=(2, 0)).start(1, 2, 3, controller=3, topics=topics)
-    history.broker_leaves(1)
-    history.broker_leaves(2)
-    seen = len(history.effects)
-    history.state("t", 0, 3, 6, [3, 3 - first])
-    history.state("t", 0, 3, 7, [3])
-    assert [told_finally(history.effects[seen:], broker)[-1][0] for broker in (1, 2, 3)] == [epoch_of_1, epoch_of_2, 7]
-    assert_all_as_expected(history)
-
-
-@pytest.mark.parametrize(
-    ("waits", "cause"), [(True, "broker 1 registered with epoch 112"), (False, "partition t-0 can be led again")]
-)
-def test_a_broker_back_before_its_death_is_handled_leads_again_if_still_in_the_isr(waits, cause):
-    """Only the write shows which of two brokers that died together stays in the ISR."""
-    topics = on([1, 2], 1, 0, [1, 2]) | ({"u": {0: ([1, 2], 1, 0, [1, 2])}} if waits else {})
-    history = ZnodeHistory().start(1, 2, 3, controller=3, topics=topics)
-    history.broker_leaves(1)
-    history.broker_leaves(2)
-    history.broker(1)
-    assert t0(history) == (-1, 2, (2,))
-    history.state("t", 0, 1, 1, [1])
-    history.state("t", 0, -1, 2, [1])
-    history.state("t", 0, 1, 3, [1])
-    history.the_controller_writes_its_due()
-    assert "final LeaderAndIsr to 1: t-0 leader=1 epoch=3 isr=[1]" in history.requests(history.effects)
-    of_t = [row for row in history.effects if getattr(row, "topic", None) == "t"]
-    assert causes_of(of_t)[-1] == f"BrokerChange: {cause}"
-    assert_all_as_expected(history)
 
 
 # A shutdown that no znode showed
@@ -207,48 +143,3 @@ def test_another_process_knows_nothing_of_what_a_controller_was_reassigning():
     history.broker(1)  # another process
     history.controller(1, 2)
     assert not history.context.topics["t"].partitions[0].reassigning
-
-
-# A leader that wakes up
-
-
-def woken() -> ZnodeHistory:
-    """Return a history whose paused leader 2 lost its session, registers again, and takes its followers out."""
-    topics = on([2, 1, 3], 2, 0, [2, 1]) | {"u": {0: ([2, 3], 2, 0, [2, 3])}}
-    history = ZnodeHistory(release=(2, 0)).start(*ALL, topics=topics)
-    history.broker_leaves(2)
-    history.broker(2)
-    history.state("t", 0, 2, 0, [2])
-    return history
-
-
-def certain_moves_of_t(history: ZnodeHistory) -> list[tuple[str, str, str]]:
-    """Return cause, old and new state of the partition's certain moves."""
-    rows = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
-    moves = [row for row in rows if row.topic == "t" and row.subject == "partition"]
-    return [(row.cause, row.from_state, row.to_state) for row in moves]
-
-
-def test_an_election_waits_while_a_woken_leader_has_taken_its_followers_out():
-    history = woken()
-    history.state("t", 0, 2, 0, [2, 1, 3])
-    history.state("t", 0, 1, 1, [1, 3])
-    history.the_controller_writes_its_due()
-    left = "BrokerChange: broker 2 left"
-    assert certain_moves_of_t(history) == [
-        (left, "OnlinePartition", "OfflinePartition"),
-        (left, "OfflinePartition", "OnlinePartition"),
-    ]
-    assert_all_as_expected(history)
-
-
-def test_a_woken_leader_alone_in_its_isr_gets_no_successor():
-    history = woken()
-    history.state("u", 0, 3, 1, [3])
-    history.state("t", 0, -1, 1, [2])
-    assert certain_moves_of_t(history) == [("BrokerChange: broker 2 left", "OnlinePartition", "OfflinePartition")]
-    history.state("t", 0, 2, 2, [2])
-    assert certain_moves_of_t(history)[1:] == [
-        ("BrokerChange: partition t-0 can be led again", "OfflinePartition", "OnlinePartition")
-    ]
-    assert_all_as_expected(history)

@@ -50,6 +50,12 @@ GAUGES = (
     "isr_changes",
     "refused",
     "divergences",
+    "reassigning_partitions",
+    "under_min_isr_partitions",
+    "at_min_isr_partitions",
+    "controller_changes",
+    "writes",
+    "inferred_events",
 )
 
 
@@ -62,11 +68,29 @@ def run_story(text: str, tell: Callable[[ZnodeHistory, int], list[str]] | None =
         commands = [line for line in head.splitlines() if not line.startswith("#")]
         if history is None:
             history, commands = opened(commands)
-        seen = len(history.effects)
+        history.block_began = seen = len(history.effects)
         shown = obey(history, commands)
         outcome = describe(history.effects[seen:]) if tell is None else tell(history, seen)
         told_blocks.append("\n".join([head, "----", *outcome, *shown]))
     return "\n\n".join(told_blocks) + "\n"
+
+
+def run_page(text: str, tell: Callable[[ZnodeHistory, int], list[str]]) -> str:
+    """Return a page of stories as they go now. A story with several releases must go alike with each of them."""
+    head, *stories = text.split("== ")
+    return "\n== ".join([head.rstrip("\n") + "\n", *(_told(story, tell) for story in stories)])
+
+
+def _told(story: str, tell: Callable[[ZnodeHistory, int], list[str]]) -> str:
+    title, body = story.split("\n", 1)
+    if not body.startswith("releases "):
+        return f"{title}\n{run_story(body, tell)}"
+    releases, body = body.split("\n", 1)
+    (again,) = {
+        run_story(f"release {release}\n{body}", tell).split("\n", 1)[1]
+        for release in releases.removeprefix("releases ").split()
+    }
+    return f"{title}\n{releases}\n{again}"
 
 
 def opened(commands: list[str]) -> tuple[ZnodeHistory, list[str]]:
@@ -142,15 +166,21 @@ def _gauges(history: ZnodeHistory, _: list[str]) -> list[str]:
 
 
 def _cluster(history: ZnodeHistory, arguments: list[str]) -> None:
-    """Read a whole cluster. `t-0=1,2:2` is led by the first of this ISR, and `t-0=1,2:` has no state."""
+    """Read a whole cluster. `t-0=1,2:2` is led by the first of this ISR, and `t-0=1,2:` has no state.
+
+    `t-0=1,2:2@-1/5` has no leader, and leader epoch 5.
+    """
     usual = {"brokers": "1,2,3,4", "controller": "4", "epoch": "1", "leader-epoch": "4"}
     said = usual | _pairs(arguments)
     topics: dict[str, dict[int, tuple[Any, ...]]] = {}
     for key in (key for key in said if key not in {*usual, "id"}):
         name, number = _partition_name(key)
         replicas, differs, isr = said[key].partition(":")
+        isr, _, led = isr.partition("@")
         in_sync = _brokers(isr if differs else replicas)
-        state = (in_sync[0], int(said["leader-epoch"]), in_sync) if in_sync else ()
+        state: tuple[Any, ...] = (in_sync[0], int(said["leader-epoch"]), in_sync) if in_sync else ()
+        if led:
+            state = (*map(int, led.split("/")), in_sync)
         topics.setdefault(name, {})[number] = (_brokers(replicas), *state)
     controller, epoch = int(said["controller"]), int(said["epoch"])
     history.start(*_brokers(said["brokers"]), controller=controller, epoch=epoch, topics=topics, **_id(said))
@@ -183,7 +213,8 @@ def _state(history: ZnodeHistory, arguments: list[str]) -> None:
         written = found.partitions[PartitionId(number)].zk_state
         assert written is not None
         epoch += written.leader_epoch
-    history.state(topic, number, int(said["leader"]), epoch, _brokers(said["isr"]), by)
+    more = {key: int(said[key]) for key in ("leader_recovery_state",) if key in said}
+    history.state(topic, number, int(said["leader"]), epoch, _brokers(said["isr"]), by, **more)
 
 
 def _reassign(history: ZnodeHistory, arguments: list[str]) -> None:
@@ -360,6 +391,39 @@ def _migrates(history: ZnodeHistory, _: list[str]) -> None:
     history.migrates().pulses(1)
 
 
+def _unread_write(history: ZnodeHistory, arguments: list[str]) -> None:
+    history.lose(*_partition_name(arguments[0]), *map(int, arguments[1:]))
+
+
+def _numbers(arguments: Iterable[str]) -> dict[str, Any]:
+    return {key: int(number) for key, number in _pairs(arguments).items()}
+
+
+def _write_as(history: ZnodeHistory, arguments: list[str]) -> None:
+    """Write with numbers of the znode or the transaction before the path: owner, author, cxid, version, same_zxid."""
+    at = next(at for at, argument in enumerate(arguments) if argument.startswith("/"))
+    path, *content = arguments[at:]
+    history.write(path, " ".join(content).encode(), **_numbers(arguments[:at]))
+
+
+def _replicas(history: ZnodeHistory, topics: list[str]) -> list[str]:
+    """Return the states of the replicas of each partition."""
+    return [
+        f"{name}-{number} {' '.join(f'{broker}:{state.word}' for broker, state in sorted(states.items()))}"
+        for name, topic in history.context.topics
+        if name in topics
+        for number, states in ((number, each.all_replica_states) for number, each in topic.partitions.items())
+    ]
+
+
+def _requests(history: ZnodeHistory, _: list[str]) -> list[str]:
+    return [line for row in history.effects[history.block_began :] if isinstance(row, Request) for line in asked(row)]
+
+
+def _open(history: ZnodeHistory, _: list[str]) -> list[str]:
+    return [f"open: {', '.join(sorted(history.open_alerts())) or 'none'}"]
+
+
 COMMANDS: dict[str, Command] = {
     "cluster": _cluster,
     "read-begin": lambda history, _: history.send(RecordKind.SNAPSHOT_BEGIN),
@@ -374,8 +438,10 @@ COMMANDS: dict[str, Command] = {
     "controller-znode": _controller_znode,
     "controller-leaves": lambda history, _: history.delete("/controller"),
     "controller-dies": lambda history, arguments: history.controller_dies(int(arguments[0])),
-    "controller-writes": lambda history, _: history.the_controller_writes_its_due(),
+    "controller-writes": lambda history, topics: history.the_controller_writes_its_due(*topics),
     "migrates": _migrates,
+    "claims-and-copies": lambda history, _: history.migrates(),
+    "pulses": lambda history, arguments: history.pulses(int(arguments[0])),
     "migration": lambda history, numbers: history.migration(*map(int, numbers)),
     "kraft-claims": lambda history, numbers: history.kraft_claims(*map(int, numbers)),
     "topic": _topic,
@@ -394,7 +460,13 @@ COMMANDS: dict[str, Command] = {
     "catch-up": lambda history, _: catch_up(history),
     "write": _write,
     "write-binary": lambda history, arguments: history.write(arguments[0], bytes.fromhex(arguments[1])),
-    "remove": lambda history, arguments: history.delete(arguments[0]),
+    "create": lambda history, arguments: history.write(arguments[0]),
+    "came-and-went": lambda history, arguments: history.came_and_went(arguments[0]),
+    "unread-write": _unread_write,
+    "restart": lambda history, _: history.restart(),
+    "remove": lambda history, arguments: history.delete(arguments[0], **_numbers(arguments[1:])),
+    "write-as": _write_as,
+    "replicas": _replicas,
     "ensemble": _ensemble,
     "session-lost": _session_lost,
     "lose-record": _lose_record,
@@ -403,6 +475,8 @@ COMMANDS: dict[str, Command] = {
     "wall-clock": _wall_clock,
     "older-watcher": _older_watcher,
     "quarantine": _quarantine,
+    "requests": _requests,
+    "open": _open,
     "show": _show,
     "gauges": _gauges,
 }

@@ -62,6 +62,7 @@ class ZnodeHistory:
         self.contents: dict[str, object] = {}  # path -> last written content
         self.sessions: dict[int, int] = {}  # broker -> its ZooKeeper session
         self.registered: set[int] = set()  # brokers that were there before. Another registration is another session
+        self.block_began = 0  # the number of rows before this block of a story
         self.reading = False  # between a complete read's begin and its end
 
     def send(self, kind: RecordKind, **fields: Any) -> tuple[Row, ...]:
