@@ -10,7 +10,6 @@ from controller.restore.stored_context import changed_chunks, encode_header, new
 from controller.step import step
 from tests.controller.znode_history import (
     ZnodeHistory,
-    assert_all_as_expected,
     assert_each_effect_ends_once,
     broker_znode,
     state_znode,
@@ -193,23 +192,6 @@ def test_nobody_is_paged_again_for_what_a_poisoned_controller_does_not_do():
     assert not {key for key in history.open_alerts() if key.startswith(("ControllerOverdue", "ControllerDisagrees"))}
 
 
-def test_it_is_not_concluded_before_the_removals_are_late():
-    history = passed_over()
-    history.heartbeat(1_000)
-    assert POISONED not in history.open_alerts()
-    history.state("t", 0, 1, 1, [1])
-    history.heartbeat(4_000)
-    assert POISONED not in history.open_alerts()
-    assert_all_as_expected(history)
-
-
-def test_it_is_not_concluded_of_a_broker_that_is_back():
-    history = passed_over()
-    history.broker(2)
-    history.heartbeat(4_000)
-    assert POISONED not in history.open_alerts()
-
-
 def test_a_controller_whose_registration_is_not_known_is_not_found_poisoned():
     history = passed_over()
     history.broker_leaves(1)
@@ -240,14 +222,6 @@ def test_elections_that_are_still_due_stay_expected_of_a_poisoned_controller():
     history.state("u", 0, 3, 1, [3])
     history.heartbeat(4_000)
     assert history.predicted("v", 0) == (4, 1, (4,))
-
-
-def test_creations_that_are_still_due_stay_expected_of_a_poisoned_controller():
-    history = passed_over()
-    history.topic("late", {0: [4], 1: [4]})
-    history.heartbeat(4_000)
-    assert POISONED in history.open_alerts()
-    assert history.predicted("late", 1) == (4, 0, (4,))
 
 
 def test_a_removal_after_all_takes_it_back():

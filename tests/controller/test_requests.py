@@ -64,17 +64,6 @@ def many_partitions(count: int = 40) -> ZnodeHistory:
     return ZnodeHistory().start(1, 2, 3, topics={"t": {n: ([3, 1, 2], 3, 0, [3, 1, 2]) for n in range(count)}})
 
 
-def test_a_request_waits_for_what_an_older_event_writes_of_its_partitions():
-    """A write from before an older event leaves open whether that event was handled."""
-    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([3, 1], 3, 0, [3, 1])}})
-    history.broker_leaves(3)
-    history.reassign(("t", 0, [1, 2]))
-    assert requests(history.state("t", 0, 3, 1, [3, 1]), "LeaderAndIsr") == []  # only the reassignment's grown epoch
-    effects = history.the_controller_writes_its_due()
-    causes = list(dict.fromkeys(row.cause.partition(":")[0] for row in requests(effects, "LeaderAndIsr")))
-    assert causes == ["BrokerChange", "ZkPartitionReassignment"]
-
-
 def test_what_waits_is_kept_with_the_partitions_and_not_in_the_header():
     few, many = many_partitions(2), many_partitions(2_000)
     few.broker_leaves(3)

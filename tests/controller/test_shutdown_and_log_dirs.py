@@ -98,39 +98,6 @@ def test_an_attempt_that_shows_sooner_than_expected_is_one_of_those_that_were_le
     assert [row.cause for row in history.heartbeat(10_000) if isinstance(row, Transition)] == []
 
 
-@pytest.mark.parametrize(
-    ("release", "after_ms", "closes_after_ms", "asked"),
-    [
-        ((3, 9), 0, 200, 1),  # those before found no controller
-        ((3, 9), 0, 1_200, 2),
-        ((3, 9), 0, 2_300, 3),
-        ((2, 8), 0, 2_000, 1),  # up to 3.1 a broker takes about two seconds to close
-        ((2, 8), 0, 3_100, 2),
-        ((2, 8), 0, 4_200, 3),
-        ((3, 9), 2_000, 2_300, 3),  # more than a backoff after the takeover. An earlier one would have shown
-    ],
-)
-def test_how_often_a_broker_asked_soon_after_a_takeover_shows_when_its_session_ends(
-    release, after_ms, closes_after_ms, asked
-):
-    settings = {"controlled.shutdown.retry.backoff.ms": 1_000}
-    history = ZnodeHistory(release=release, settings=settings)
-    history.start(*ALL, topics=on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}})
-    history.delete("/controller")
-    history.controller(3, 2)
-    history.now_ms += after_ms
-    history.state("t", 0, 3, 1, [3], controller_epoch=2)
-    asked_ms = history.now_ms
-    while history.now_ms + 200 < asked_ms + closes_after_ms:
-        history.heartbeat(190)
-    history.now_ms = asked_ms + closes_after_ms - 10
-    history.delete("/brokers/ids/2", author=history.session_of(2), cxid=9)
-    history.heartbeat(60_000)  # the controller has outlived it
-    final = [row for row in history.effects if isinstance(row, Transition) and row.status is Status.FINAL]
-    attempts = {row.effect.rpartition("-")[0] for row in final if row.cause.startswith("ControlledShutdown")}
-    assert len(attempts) == asked
-
-
 def test_an_attempt_that_shows_though_none_was_left_is_the_last():
     settings = {"controlled.shutdown.max.retries": 2, "controlled.shutdown.retry.backoff.ms": 1_000}
     topics = on([2, 3], 2, 0, [2, 3]) | {"u": {0: ([2, 3], 2, 0, [2])}}

@@ -3,9 +3,7 @@
 After Kafka's own TopicDeletionManagerTest and DeleteTopicTest, by meaning.
 """
 
-import pytest
-
-from controller.contract.effect_rows import Status, Transition
+from controller.contract.effect_rows import Status
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.records import RecordKind
 from tests.controller.znode_history import ZnodeHistory, broker_znode
@@ -38,61 +36,11 @@ def test_a_broker_that_registers_again_has_yet_to_be_seen_at_work():
     assert not history.context.header.brokers[2].at_work
 
 
-def deletions_that_seem_answered(*, while_a_write_is_due: bool = False) -> ZnodeHistory:
-    """Let broker 9 block the deletions of t and u. 1 and 2 seem to have answered when 5 registers, and 2 leaves."""
-    topics = {name: {0: ([1, 2, 9], 1, 0, [1, 2])} for name in "tu"} | {"k": {0: ([3, 1], 3, 0, [3, 1])}}
-    history = ZnodeHistory().start(1, 2, 3, topics=topics)
-    for name in "tu":
-        history.delete_topic(name)
-        history.the_controller_writes_its_due(name)
-    history.heartbeat(1_000)
-    if while_a_write_is_due:
-        history.broker_leaves(3)
-    history.broker(5)
-    assert {deletion_states(history, name)[2] for name in "tu"} == {"ReplicaDeletionSuccessful"}
-    history.broker_leaves(2)
-    return history
-
-
-@pytest.mark.parametrize(
-    ("written", "unanswered"),
-    [("t", {"t", "u"}), ("u", {"u"})],  # requests are answered in their order
-)
-@pytest.mark.parametrize("is_due", [False, True])
-def test_a_failed_broker_whose_replica_is_written_again_had_answered_nothing_since(written, unanswered, is_due):
-    history = deletions_that_seem_answered(while_a_write_is_due=is_due)
-    effects = history.state(written, 0, -1, 3, [2])
-    rows = [row for row in effects if isinstance(row, Transition) and row.inferred_by == "deletion-unanswered"]
-    assert {row.topic for row in rows if row.broker == 2} == unanswered
-    assert {(row.from_state, row.to_state) for row in rows if row.broker == 2} >= {
-        ("ReplicaDeletionStarted", "ReplicaDeletionIneligible"),
-        ("ReplicaDeletionIneligible", "OfflineReplica"),
-    }
-    assert history.gauges().divergences == {}
-
-
 def test_a_deletion_is_seen_in_its_name_alone():
     history = ZnodeHistory().start(1, 2, topics=TOPIC)
     effects = history.send(RecordKind.CREATED, path="/admin/delete_topics/t", zxid=history.zxid)
     assert "t-0@1 OfflineReplica -> ReplicaDeletionStarted" in history.moves(effects, Status.PROVISIONAL)
     assert history.transitions(history.send(RecordKind.CREATED, path="/controller", zxid=history.zxid)) == []
-
-
-@pytest.mark.parametrize("release", [(1, 1), (2, 0), (3, 9)])
-@pytest.mark.parametrize("is_restored", [True, False])
-def test_partitions_added_meanwhile_are_the_next_controllers(release, is_restored):
-    history = ZnodeHistory(release=release).start(1, 2, topics={"t": {0: ([1, 9], 1, 0, [1])}})
-    history.delete_topic("t")
-    history.the_controller_writes_its_due()
-    effects = history.topic("t", {0: [1, 9], 1: [2]})
-    if is_restored:
-        effects += history.topic("t", {0: [1, 9]})
-    assert history.transitions(effects) == []
-    history.delete("/controller")
-    history.controller(2, 2)
-    effects = history.heartbeat(5_000)
-    moves = history.transitions(tuple(history.effects))
-    assert ("final t-1@2 OnlineReplica -> OnlineReplica" in moves) == (not is_restored)
 
 
 def test_a_snapshot_finds_a_deletion_in_the_middle():
