@@ -1,7 +1,7 @@
 """Language of the traces, with the events of a cluster line by line and the replica's answers as text.
 
-The commands and the wording of rows belong here. `test_traces` runs the files in `traces/`, and the same commands tell
-the stories of alerts.
+The commands and the wording of rows belong here. `test_traces` runs the files in `traces/`, `test_stories` the pages of
+`stories/`, and the same commands tell the stories of alerts.
 
 Empty lines separate the blocks of a story. A block has comments (#), commands, `----`, and the outcome of the commands.
 Commands between `read-begin` and `read-end` describe a complete read of ZooKeeper.
