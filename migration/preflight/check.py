@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple, TypeAlias
 
@@ -52,29 +52,40 @@ def nothing_hinders(_tree: Tree) -> str:
     return ""
 
 
+def nothing(_tree: Tree) -> Iterable[Finding]:
+    """Return no findings, for a fact that no znode shows."""
+    return ()
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One check.
+    """One check. As a decorator it takes its name from the function that finds faults, and `what` from its docstring.
 
     `reads` names the znodes that the check needs, with all znodes below them. `hindered` returns why a tree does not
     allow the check, or an empty text. `incomplete` returns which part stays open, or an empty text. The defect exists
     from the release `since` until `fixed_in`, where None is no limit. A check that only `advises` finds no fault.
     """
 
-    name: str
     outcome: Outcome
-    what: str
     shown_by: str
     means: str
     mend: str
     source: str
-    find: Callable[[Tree], Iterable[Finding]]
+    name: str = ""
+    what: str = ""
+    find: Callable[[Tree], Iterable[Finding]] = nothing
     reads: tuple[str, ...] = ()
     hindered: Callable[[Tree], str] = nothing_hinders
     incomplete: Callable[[Tree], str] = nothing_hinders
     since: Patch | None = None
     fixed_in: Patch | None = None
     advises: bool = False
+    loses_all: bool = False
+
+    def __call__(self, find: Callable[[Tree], Iterable[Finding]]) -> Check:
+        """Return the check that this function makes."""
+        what = (find.__doc__ or "").removeprefix("Find ").removesuffix(".")
+        return replace(self, name=find.__name__.replace("_", "-"), what=what, find=find)
 
     def concerns(self, oldest: Patch, newest: Patch) -> bool:
         """Return whether a release between these two has the defect."""
@@ -94,8 +105,3 @@ class Check:
 def written(release: tuple[int, ...]) -> str:
     """Return a release in Kafka's notation, like 3.6.2."""
     return ".".join(map(str, release))
-
-
-def nothing(_tree: Tree) -> Iterable[Finding]:
-    """Return no findings, for a fact that no znode shows."""
-    return ()

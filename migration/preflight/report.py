@@ -7,14 +7,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from migration.preflight.check import Check, Finding, Patch, written
-from migration.preflight.losses import LOSSES
-from migration.preflight.outages import OUTAGES
+from migration.preflight import cluster, node_checks, settings, topics
+from migration.preflight.check import Check, Finding, Outcome, Patch, written
 from migration.preflight.tree import Tree
-from migration.preflight.waits import WAITS
 from wording.said import Said, cut, line
 
-CHECKS: Final[tuple[Check, ...]] = (*OUTAGES, *WAITS, *LOSSES)
+_CLIENT_METRICS: Final = Check(
+    Outcome.STICKS,
+    name="client-metrics-or-group",
+    what="a configuration of client metrics or of a group, made in the dual write",
+    shown_by="no znode",
+    means="It works until the next KRaft leader, whose sync fails.",
+    mend="Create none before the migration is finalized. If one exists, delete it and restart the active controller.",
+    source="KRaftMigrationZkWriter.handleConfigsSnapshot (3.9)",
+    hindered=lambda _tree: "no znode shows it; ask a broker with kafka-configs.sh",
+    since=(3, 7, 0),
+)
+_WORST_FIRST: Final = (Outcome.KILLS, Outcome.STICKS, Outcome.BLOCKS, Outcome.LOSES, Outcome.ROLLBACK)
+_MADE: Final = [each for room in (settings, cluster, topics, node_checks) for each in vars(room).values()]
+CHECKS: Final[tuple[Check, ...]] = tuple(
+    sorted(
+        (_CLIENT_METRICS, *(each for each in _MADE if isinstance(each, Check))),
+        key=lambda check: (not check.loses_all, _WORST_FIRST.index(check.outcome)),
+    )
+)
 
 _ANY_PATCH: Final = 999
 _SHOWN: Final = 5  # findings of a check in full

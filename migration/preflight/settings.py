@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.contract.flaw import Flaw
 from controller.rules.flaws_besides import (
     PRODUCER_IDS as PRODUCER_IDS,
     QUOTAS_OF_CLIENTS,
@@ -16,13 +16,12 @@ from controller.rules.flaws_besides import (
     is_scram,
     number,
 )
-from migration.preflight.check import Finding
-from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, USERS, Tree
+from migration.preflight.check import Check, Finding, Outcome
+from migration.preflight.tree import BROKER_CONFIGS, CLIENTS, IPS, QUOTAS, TOPIC_CONFIGS, USERS, Tree
 
-CLIENTS = "/config/clients"
-IPS = "/config/ips"
 ACLS = ("/kafka-acl", "/kafka-acl-extended")
 
+_DELETE_BEFORE = "Delete the key before the migration. Once the sync is stuck, only a rollback helps."
 _ROUNDING = 1e-6  # ZkConfigMigrationClient.writeClientQuotas
 _PASSWORDS = (
     ".password",
@@ -50,30 +49,62 @@ def _texts(settings: Mapping[str, object] | None) -> dict[str, str]:
     return {key: value for key, value in (settings or {}).items() if isinstance(value, str)}
 
 
-def quotas_that_are_no_number(tree: Tree) -> Iterator[Finding]:
-    """Yield the quotas that Java's Double.parseDouble refuses."""
+@Check(
+    Outcome.KILLS,
+    shown_by="a value in /config/users, /config/users/U/clients, /config/clients or /config/ips",
+    means="The copy ends with an exception at this quota.",
+    mend="Delete the key, or write a number, with kafka-configs.sh or in the znode.",
+    source="ZkConfigMigrationClient (3.9)",
+    reads=QUOTAS,
+)
+def quota_no_number(tree: Tree) -> Iterator[Finding]:
+    """Find a quota that is no number."""
     for path, key, value, _ in _quotas(tree):
         if number(value) is None:
             yield Finding(path, f"{key} is no number")
 
 
-def unknown_quotas(tree: Tree) -> Iterator[Finding]:
-    """Yield the quota keys that Kafka does not know for their kind of entity."""
+@Check(
+    Outcome.STICKS,
+    shown_by="a key in /config/users, /config/users/U/clients, /config/clients or /config/ips",
+    means="It is copied, and cannot be written back.",
+    mend=_DELETE_BEFORE,
+    source="ZkConfigMigrationClient.writeClientQuotas (3.9)",
+    reads=QUOTAS,
+)
+def quota_unknown(tree: Tree) -> Iterator[Finding]:
+    """Find a quota that Kafka does not know."""
     for path, key, value, known in _quotas(tree):
         if number(value) is not None and key not in known:
             yield Finding(path, f"{key} is none of {', '.join(known)}")
 
 
-def fractional_quotas(tree: Tree) -> Iterator[Finding]:
-    """Yield the quotas with a fraction where Kafka's type is a whole number."""
+@Check(
+    Outcome.STICKS,
+    shown_by="producer_byte_rate, consumer_byte_rate or connection_creation_rate, like 1000.5",
+    means="It is copied, and cannot be written back as a whole number.",
+    mend="Write a whole number before the migration. Once the sync is stuck, only a rollback helps.",
+    source="ZkConfigMigrationClient.writeClientQuotas (3.9)",
+    reads=QUOTAS,
+)
+def quota_fraction(tree: Tree) -> Iterator[Finding]:
+    """Find a rate in bytes or connections with a fraction."""
     for path, key, value, known in _quotas(tree):
         rate = number(value)
         if rate is not None and known.get(key) and abs(rate - round(rate)) > _ROUNDING:
             yield Finding(path, f"{key} has a fraction: {value}")
 
 
-def malformed_scram(tree: Tree) -> Iterator[Finding]:
-    """Yield the SCRAM credentials that `ScramCredentialUtils` (3.9) refuses."""
+@Check(
+    Outcome.KILLS,
+    shown_by="SCRAM-SHA-256 or SCRAM-SHA-512 in /config/users/U",
+    means="The copy ends with an exception at this user.",
+    mend="Delete the key and give the user a new password with kafka-configs.sh.",
+    source="ZkConfigMigrationClient, ScramCredentialUtils (3.9)",
+    reads=(USERS,),
+)
+def scram_malformed(tree: Tree) -> Iterator[Finding]:
+    """Find a SCRAM credential that cannot be read."""
     for path, settings in tree.configurations(USERS):
         credentials = _texts(settings)
         for mechanism in sorted(SCRAM & credentials.keys()):
@@ -87,45 +118,95 @@ def _configurations(tree: Tree) -> Iterator[tuple[str, Mapping[str, object] | No
         yield from tree.configurations(parent)
 
 
-def unreadable_configurations(tree: Tree) -> Iterator[Finding]:
-    """Yield the configurations that are not JSON with an object of settings."""
+@Check(
+    Outcome.LOSES,
+    shown_by="/config/topics/T, /config/brokers/N, /config/users/U, /config/clients/C, /config/ips/IP",
+    means="KRaft reads it as empty, so the defaults apply from then on.",
+    mend='Write it again: {"version":1,"config":{...}}.',
+    source="ConfigEntityZNode (3.9)",
+    reads=(TOPIC_CONFIGS, BROKER_CONFIGS, *QUOTAS),
+)
+def config_no_json(tree: Tree) -> Iterator[Finding]:
+    """Find a configuration that is not JSON."""
     for path, settings in _configurations(tree):
         if settings is None:
             yield Finding(path, "is not JSON as Kafka writes it")
 
 
-def values_that_are_no_text(tree: Tree) -> Iterator[Finding]:
-    """Yield the settings with a value that is JSON, and not a text."""
+@Check(
+    Outcome.KILLS,
+    shown_by='like {"retention.ms":1000} in /config/topics/T, /config/brokers/N, /config/users/U and the others',
+    means="The copy ends with an exception at this configuration.",
+    mend='Put the value into quotation marks: {"retention.ms":"1000"}.',
+    source="ConfigEntityZNode.decode (3.9)",
+    reads=(TOPIC_CONFIGS, BROKER_CONFIGS, *QUOTAS),
+)
+def config_no_text(tree: Tree) -> Iterator[Finding]:
+    """Find a setting with a value that is not a text."""
     for path, settings in _configurations(tree):
         odd = sorted((settings or {}).keys() - _texts(settings).keys())
         if odd:
             yield Finding(path, f"{', '.join(odd)}: the value is not a text in quotation marks")
 
 
-def broker_configurations_of_no_number(tree: Tree) -> Iterator[Finding]:
-    """Yield the configurations of brokers whose name is no id."""
+@Check(
+    Outcome.KILLS,
+    shown_by="/config/brokers/NAME",
+    means="The copy ends with an exception at this name.",
+    mend="Delete the znode.",
+    source="ZkConfigMigrationClient (3.9)",
+    reads=(BROKER_CONFIGS,),
+)
+def broker_config_name(tree: Tree) -> Iterator[Finding]:
+    """Find a configuration of a broker whose name is no number."""
     for name in tree.children(BROKER_CONFIGS):
-        if name != "<default>" and not re.fullmatch(r"[0-9]{1,9}", name):
-            yield Finding(f"{BROKER_CONFIGS}/{name}", f"{name!r} is no broker's id")
+        if (found := flaw_beside(path := f"{BROKER_CONFIGS}/{name}", b"")) and found.flaw is Flaw.NO_BROKER:
+            yield Finding(path, f"{name!r} is no broker's id")
 
 
-def passwords(tree: Tree) -> Iterator[Finding]:
-    """Yield the settings of brokers that are encoded passwords."""
+@Check(
+    Outcome.KILLS,
+    shown_by="*.password, *.jaas.config and PEM keys in /config/brokers/N",
+    means="With another secret than the brokers' the copy ends with an exception. Without a secret the "
+    "encoded text becomes the password, and the broker loses its listener or its login.",
+    mend="Give every controller the brokers' password.encoder.secret and, where set, the other password.encoder.* "
+    "settings.",
+    source="ZkConfigMigrationClient, PasswordEncoder (3.9)",
+    reads=(BROKER_CONFIGS,),
+)
+def broker_password(tree: Tree) -> Iterator[Finding]:
+    """Find a password in a dynamic configuration of a broker."""
     for path, settings in tree.configurations(BROKER_CONFIGS):
         for key in sorted(settings or {}):
             if key.endswith(_PASSWORDS):
                 yield Finding(path, f"{key} is an encoded password")
 
 
-def unreadable_acls(tree: Tree) -> Iterator[Finding]:
-    """Yield Kafka's ACLs that are not JSON."""
+@Check(
+    Outcome.LOSES,
+    shown_by="/kafka-acl/TYPE/NAME, /kafka-acl-extended/PATTERN/TYPE/NAME",
+    means="KRaft reads it as no rights at all. Permitted users lose access, and denied users may gain it.",
+    mend="Delete the znode and give the rights again with kafka-acls.sh.",
+    source="AclEntry.fromBytes (3.9)",
+    reads=ACLS,
+)
+def acl_no_json(tree: Tree) -> Iterator[Finding]:
+    """Find an ACL that is not JSON."""
     for path, data in _acls(tree):
         if not _is_read(data, _ANY_JSON.decode):
             yield Finding(path, "is not JSON")
 
 
-def malformed_acls(tree: Tree) -> Iterator[Finding]:
-    """Yield Kafka's ACLs that are JSON, and not of the form that Kafka writes."""
+@Check(
+    Outcome.KILLS,
+    shown_by="/kafka-acl/TYPE/NAME, /kafka-acl-extended/PATTERN/TYPE/NAME",
+    means="The copy ends with an exception at this resource, whatever authorizer runs.",
+    mend="Delete the znode and give the rights again with kafka-acls.sh.",
+    source="ZkAclMigrationClient, AclEntry.fromBytes (3.9)",
+    reads=ACLS,
+)
+def acl_malformed(tree: Tree) -> Iterator[Finding]:
+    """Find an ACL that is JSON, and not of Kafka's form."""
     for path, data in _acls(tree):
         if flaw_beside(path, data) is not None:
             yield Finding(path, "has not the form that Kafka writes")
@@ -137,8 +218,17 @@ def _acls(tree: Tree) -> Iterator[tuple[str, bytes]]:
             yield path, znode.data
 
 
-def unreadable_producer_ids(tree: Tree) -> Iterator[Finding]:
-    """Yield a block of producer ids that is not JSON."""
+@Check(
+    Outcome.KILLS,
+    shown_by="/latest_producer_id_block, where it is not empty",
+    means="The copy ends with an exception.",
+    mend="Write a whole block, above all that were given out: "
+    '{"version":1,"broker":B,"block_start":"S","block_end":"E"}.',
+    source="ZkMigrationClient (3.9)",
+    reads=(PRODUCER_IDS,),
+)
+def producer_ids_no_json(tree: Tree) -> Iterator[Finding]:
+    """Find a block of producer ids that is not JSON."""
     data = tree.data(PRODUCER_IDS)
     if flaw_beside(PRODUCER_IDS, data) is not None:
         yield Finding(PRODUCER_IDS, "is no block of ids as Kafka writes it")

@@ -5,25 +5,52 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
+from controller.contract.alert_kinds.kinds import DUPLICATE_TOPIC_ID, MISSING_TOPIC_ID, TOPIC_UNLOADABLE
 from controller.contract.ids import BrokerId
-from migration.preflight.check import Finding
-from migration.preflight.tree import BROKERS, DELETIONS, TOPIC_CONFIGS, TOPICS, Tree
+from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
+from migration.preflight.check import Check, Finding, Outcome
+from migration.preflight.tree import BROKERS, DELETIONS, STATES, TOPIC_CONFIGS, TOPICS, Tree
 from wording.sentences import listed
 
 _NAMED = 3
 
 
+def registered_elsewhere(tree: Tree) -> str:
+    """Return the reason if /brokers/ids does not list the live brokers, otherwise an empty text."""
+    return "KRaft leads, and brokers in KRaft mode are not in /brokers/ids" if tree.is_ruled_by_kraft else ""
+
+
+@Check(
+    Outcome.BLOCKS,
+    shown_by="/brokers/ids and assignments without a common id, except for topics in deletion",
+    means="The quorum waits for the old ids without limit of time. All partitions are offline, and the data is on "
+    "the disks of the old ids.",
+    mend="Stop the new brokers. Start the brokers with their old ids (broker.id, then node.id) on their old disks. "
+    "On Strimzi the node pool must be called kafka to keep ids and volumes.",
+    source="https://github.com/cozystack/cozystack/pull/2352 (August 2026)",
+    reads=(BROKERS, *STATES),
+    hindered=registered_elsewhere,
+)
 def new_broker_ids(tree: Tree) -> Iterator[Finding]:
-    """Yield a finding if no registered broker has a replica, with the registered brokers and those with replicas."""
+    """Find brokers with new ids, and none of the old ones."""
     assigned = {broker for partition in tree.partitions for broker in partition.replicas}
     if tree.brokers and assigned and not assigned & tree.brokers.keys():
         old, new = listed(assigned), listed(tree.brokers)
         yield Finding(BROKERS, f"{new} registered with new ids, and none of {old}, which have all replicas")
 
 
-def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
-    """Yield the unregistered brokers in assignments, each once, unless all registered brokers have new ids."""
-    if any(new_broker_ids(tree)):
+@Check(
+    Outcome.BLOCKS,
+    shown_by="an assignment, or an added replica, with an id that /brokers/ids lacks, except for topics in deletion",
+    means="The quorum waits for that broker without limit of time.",
+    mend="Start the broker, reassign its partitions, or delete the topic.",
+    source="KRaftMigrationDriver, ZkMigrationClient.readBrokerIdsFromTopicAssignments (3.9)",
+    reads=(BROKERS, *STATES),
+    hindered=registered_elsewhere,
+)
+def absent_broker(tree: Tree) -> Iterator[Finding]:
+    """Find replicas on a broker that is not registered."""
+    if any(new_broker_ids.find(tree)):
         return
     partitions: dict[BrokerId, list[str]] = defaultdict(list)
     topics: dict[BrokerId, set[str]] = defaultdict(set)
@@ -43,65 +70,129 @@ def on_absent_brokers(tree: Tree) -> Iterator[Finding]:
         yield Finding(f"{TOPICS}/{sorted(topics[broker])[0]}", f"{detail}{more}: {_some(of)}")
 
 
-def registered_elsewhere(tree: Tree) -> str:
-    """Return the reason if /brokers/ids does not list the live brokers, otherwise an empty text."""
-    return "KRaft leads, and brokers in KRaft mode are not in /brokers/ids" if tree.is_ruled_by_kraft else ""
-
-
-def without_id(tree: Tree) -> Iterator[Finding]:
-    """Yield the topics whose znode has no topic_id."""
+@Check(
+    Outcome.BLOCKS,
+    shown_by="/brokers/topics/T, of a protocol before 2.8 or rewritten by an old tool",
+    means="The driver fails with NoSuchElementException at each try.",
+    mend=MISSING_TOPIC_ID.action,
+    source="ZkTopicMigrationClient (3.9)",
+    reads=(TOPICS,),
+)
+def topic_without_id(tree: Tree) -> Iterator[Finding]:
+    """Find a topic without topic_id."""
     for name, topic in tree.topics.items():
         if topic is not None and not topic.topic_id:
             yield Finding(f"{TOPICS}/{name}", "has no topic_id")
 
 
-def unreadable_topics(tree: Tree) -> Iterator[Finding]:
-    """Yield the topics whose znode is no assignment."""
+@Check(
+    Outcome.BLOCKS,
+    shown_by="/brokers/topics/T",
+    means="The driver fails with NoSuchElementException at each try.",
+    mend=TOPIC_UNLOADABLE.action,
+    source="ZkTopicMigrationClient (3.9)",
+    reads=(TOPICS,),
+)
+def topic_no_json(tree: Tree) -> Iterator[Finding]:
+    """Find a topic's znode that is not JSON."""
     for name, topic in tree.topics.items():
         path = f"{TOPICS}/{name}"
         if topic is None and tree.may_be_read(path):
             yield Finding(path, "is not JSON as Kafka writes it" if tree.data(path) else "is empty")
 
 
-def without_replicas(tree: Tree) -> Iterator[Finding]:
-    """Yield the partitions with an empty assignment."""
+@Check(
+    Outcome.KILLS,
+    shown_by="[] in the partitions of /brokers/topics/T",
+    means="The copy ends with an exception at this topic.",
+    mend="Take the partition out of the topic's znode, or delete the topic.",
+    source="ZkTopicMigrationClient (3.9)",
+    reads=STATES,
+)
+def no_replicas(tree: Tree) -> Iterator[Finding]:
+    """Find a partition without replicas."""
     for partition in tree.partitions:
         if not partition.replicas:
             yield Finding(f"{TOPICS}/{partition.topic}", f"partition {partition.number} has no replicas")
 
 
-def under_deletion(tree: Tree) -> Iterator[Finding]:
-    """Yield the entries of requested deletions, whether the topic still exists or not."""
+@Check(
+    Outcome.LOSES,
+    shown_by="/admin/delete_topics/T",
+    means="KRaft does not copy the topic, and deletes it from ZooKeeper after the copy. Folders stay on the "
+    "brokers. Before 3.6.1 the topic returns in KRaft (KAFKA-15605).",
+    mend="Let the deletion finish. Start the brokers with its replicas.",
+    source="KAFKA-15605, KAFKA-15799",
+    reads=(DELETIONS,),
+)
+def pending_deletion(tree: Tree) -> Iterator[Finding]:
+    """Find a deletion that is not done."""
     for name in tree.children(DELETIONS):
         left = "is still there" if name in tree.topics else "is gone, its entry is not"
         yield Finding(f"{DELETIONS}/{name}", f"topic {name} {left}")
 
 
-def orphan_configurations(tree: Tree) -> Iterator[Finding]:
-    """Yield the configurations of topics that do not exist."""
+@Check(
+    Outcome.LOSES,
+    shown_by="/config/topics/T without /brokers/topics/T",
+    means="The sync deletes it.",
+    mend=DELETE_SETTINGS.says(),
+    source="KRaftMigrationZkWriter (3.9)",
+    reads=(TOPIC_CONFIGS, TOPICS),
+)
+def orphan_config(tree: Tree) -> Iterator[Finding]:
+    """Find a configuration of a topic that is not there."""
     for name in tree.children(TOPIC_CONFIGS):
         if name not in tree.topics and name != "<default>":
             yield Finding(f"{TOPIC_CONFIGS}/{name}", f"there is no topic {name}")
 
 
-def without_state(tree: Tree) -> Iterator[Finding]:
-    """Yield the assigned partitions that have no state."""
+@Check(
+    Outcome.LOSES,
+    shown_by="no /brokers/topics/T/partitions/P/state",
+    means="KRaft takes the first replica for its leader, all replicas for in sync, and begins with leader epoch 0, "
+    "below that of the brokers.",
+    mend="If brokers have the partition, write its state back with a leader_epoch above theirs, before any "
+    "failover. If it is new, start one of its brokers.",
+    source="ZkTopicMigrationClient (3.9)",
+    reads=STATES,
+)
+def no_state(tree: Tree) -> Iterator[Finding]:
+    """Find a partition without a state."""
     for partition in tree.partitions:
         if partition.state is None and partition.replicas and tree.may_be_read(partition.state_path):
             wrong = "cannot be read" if partition.state_path in tree.znodes else "is not there"
             yield Finding(partition.state_path, f"the state of {partition.name} {wrong}")
 
 
-def without_leader(tree: Tree) -> Iterator[Finding]:
-    """Yield partitions without a leader."""
+@Check(
+    Outcome.LOSES,
+    shown_by='"leader":-1 in /brokers/topics/T/partitions/P/state',
+    means="It is copied without a leader, and gets one only when KRaft checks the balance (every 5 minutes by "
+    "default) or a broker registers.",
+    mend="Bring its in-sync replicas back, or have a leader elected, before the migration.",
+    source="ZkTopicMigrationClient, ReplicationControlManager (3.9)",
+    reads=STATES,
+)
+def no_leader(tree: Tree) -> Iterator[Finding]:
+    """Find a partition that nobody leads."""
     for partition in tree.partitions:
         if partition.state is not None and partition.state.leader < 0:
             in_sync = list(partition.state.isr)
             yield Finding(partition.state_path, f"nobody leads {partition.name}; in sync: {in_sync}")
 
 
-def stray_states(tree: Tree) -> Iterator[Finding]:
-    """Yield the states of partitions that the topic's assignment does not have."""
+@Check(
+    Outcome.ROLLBACK,
+    shown_by="/brokers/topics/T/partitions/P/state without P in /brokers/topics/T",
+    means="When KRaft creates this partition, ZooKeeper keeps the old leader and ISR until the next change. "
+    "A rollback would use them.",
+    mend=DELETE_ORPHAN_STATE.says(),
+    source="ZkTopicMigrationClient.createTopicPartitions (3.9)",
+    reads=STATES,
+)
+def stray_state(tree: Tree) -> Iterator[Finding]:
+    """Find a state of a partition that its topic lacks."""
     assigned = {partition.state_path for partition in tree.partitions}
     for path in tree.znodes:
         if path.endswith("/state") and path.startswith(f"{TOPICS}/") and path not in assigned:
@@ -110,8 +201,16 @@ def stray_states(tree: Tree) -> Iterator[Finding]:
                 yield Finding(path, f"topic {topic} has no partition {number}")
 
 
-def shared_ids(tree: Tree) -> Iterator[Finding]:
-    """Yield the topics with another topic's id."""
+@Check(
+    Outcome.LOSES,
+    shown_by="/brokers/topics/T",
+    means="KRaft keeps one topic of that id. A starting ZooKeeper controller cannot load them either.",
+    mend=DUPLICATE_TOPIC_ID.action,
+    source="ZkTopicMigrationClient, ReplicationControlManager (3.9)",
+    reads=(TOPICS,),
+)
+def shared_topic_id(tree: Tree) -> Iterator[Finding]:
+    """Find two topics with one topic_id."""
     first: dict[str, str] = {}
     for name, topic in tree.topics.items():
         if topic is not None and topic.topic_id:
@@ -120,8 +219,17 @@ def shared_ids(tree: Tree) -> Iterator[Finding]:
                 yield Finding(f"{TOPICS}/{name}", f"has the topic_id of {other}, {topic.topic_id}")
 
 
-def reassignments(tree: Tree) -> Iterator[Finding]:
-    """Yield the topics with a reassignment under way."""
+@Check(
+    Outcome.LOSES,
+    shown_by="adding_replicas or removing_replicas in /brokers/topics/T",
+    means="KRaft copies and continues it. Replicas stay on disks, and epochs get stuck.",
+    mend="Let it finish before the migration, or go to 3.9 first.",
+    source="KAFKA-16120, KAFKA-16121",
+    reads=STATES,
+    fixed_in=(3, 6, 2),
+)
+def reassignment(tree: Tree) -> Iterator[Finding]:
+    """Find a reassignment under way."""
     for name, topic in tree.kept_topics.items():
         moving = {number for number, brokers in topic.adding_replicas.items() if brokers}
         moving |= {number for number, brokers in topic.removing_replicas.items() if brokers}
@@ -130,8 +238,16 @@ def reassignments(tree: Tree) -> Iterator[Finding]:
             yield Finding(f"{TOPICS}/{name}", f"is being reassigned: {named}")
 
 
-def log_directories(tree: Tree) -> Iterator[Finding]:
-    """Yield leftovers of a failed log directory, its notification and live brokers' replicas outside the ISR."""
+@Check(
+    Outcome.BLOCKS,
+    shown_by="/log_dir_event_notification; a live broker that is not in sync",
+    means="A broker with several log directories, one of which fails, ends when it is started with the flag.",
+    mend="Repair the directory, or take it out of log.dirs, and wait until the replicas are in sync.",
+    source="KAFKA-16431",
+    reads=("/log_dir_event_notification", BROKERS, *STATES),
+)
+def offline_log_directory(tree: Tree) -> Iterator[Finding]:
+    """Find a failed log directory."""
     parent = "/log_dir_event_notification"
     for name in tree.children(parent):
         yield Finding(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")

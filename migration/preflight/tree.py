@@ -34,6 +34,10 @@ USERS = "/config/users"
 DELETIONS = "/admin/delete_topics"
 MIGRATION = "/migration"
 CONTROLLER = "/controller"
+CLIENTS = "/config/clients"
+IPS = "/config/ips"
+QUOTAS = (USERS, CLIENTS, IPS)
+STATES = (TOPICS, DELETIONS)
 
 
 class Znode(Protocol):

@@ -187,9 +187,9 @@ def test_a_node_that_answers_with_anything_speaks_for_nothing_and_breaks_nothing
 def test_a_metadata_version_without_transactions_and_a_voter_that_is_not_asked():
     controller = Node("c:1", 3001, Mode.CONTROLLER, frozenset(), 11)
     asked = tree({}, nodes=Nodes((controller,), Quorum(3001, 1, 5, (3001, 3002))))
-    (old,) = node_checks.old_metadata_version(asked)
+    (old,) = node_checks.metadata_version_without_transactions.find(asked)
     assert "metadata.version 3.5-IV2, below 3.6-IV1" in old.detail
-    (unflagged,) = node_checks.controllers_without_flag(asked)
+    (unflagged,) = node_checks.controller_without_flag.find(asked)
     assert "controller 3001 at c:1" in unflagged.detail
     assert node_checks.silent_voters(asked) == "voter 3002 did not answer"
 

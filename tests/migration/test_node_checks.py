@@ -5,7 +5,7 @@ from __future__ import annotations
 from cli.printing.standard_output import plain_lines
 from migration.nodes.nodes import VOTERS, Mode, Node, Nodes, Quorum
 from migration.preflight.check import Finding
-from migration.preflight.node_checks import kraft_mode_too_early, unreachable_voters
+from migration.preflight.node_checks import kraft_mode_too_early, voter_address
 from migration.preflight.report import examine
 from migration.preflight.tree import Tree
 
@@ -25,7 +25,7 @@ def test_half_of_a_fleet_without_the_flag_is_named():
 
 def test_voters_behind_one_address_and_a_broker_at_a_voters_address_are_named():
     quorum = Quorum(1, 1, 10, (1, 2, 3), {1: "lb:9093", 2: "lb:9093", 3: "b1:9092"})
-    found = unreachable_voters(
+    found = voter_address.find(
         tree(Node("lb:9093", 1, Mode.CONTROLLER_MIGRATING), Node("b1:9092", 3, Mode.KRAFT), quorum=quorum)
     )
     assert list(found) == [
@@ -43,9 +43,9 @@ def test_voters_that_two_brokers_name_differently_are_all_asked():
 def test_an_observer_that_is_not_registered_and_does_not_answer_is_in_kraft_mode():
     quorum = Quorum(1, 1, 10, (1,), {1: "c1:9093"}, {1: 10, 7: 9})
     silent = tree(Node("c1:9093", 1, Mode.CONTROLLER_MIGRATING), quorum=quorum)
-    (found,) = kraft_mode_too_early(silent)
+    (found,) = kraft_mode_too_early.find(silent)
     assert found.znode == "/brokers/ids/7"
     assert found.detail.startswith("broker 7 runs in KRaft mode although the migration has not begun")
     answering = tree(Node("b7:9092", 7, Mode.KRAFT), quorum=quorum)
-    (found,) = kraft_mode_too_early(answering)
+    (found,) = kraft_mode_too_early.find(answering)
     assert found == Finding("b7:9092", "broker 7 at b7:9092 runs in KRaft mode although the migration has not begun")
