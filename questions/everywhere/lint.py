@@ -9,8 +9,8 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 from controller.view.advice import advice_for
-from questions.lint import checks
-from questions.lint.table import CHECKS
+from questions.lint import checks, znode_checks
+from questions.lint.cluster import STEP_FOLLOWS, LintCheck, linted
 from questions.picture import WORST_FIRST, Picture
 from questions.question import PlainAnswer, Question
 from wording.said import Said, line, marked
@@ -18,6 +18,9 @@ from wording.sentences import joined
 
 _EXAMPLES: Final = 10
 _NAMED: Final = 5
+
+_MADE: Final = (*vars(checks).values(), *vars(znode_checks).values())
+CHECKS: Final = tuple(each for each in _MADE if isinstance(each, LintCheck))
 
 
 class LintFinding(msgspec.Struct, frozen=True):
@@ -87,7 +90,7 @@ class Lint(Question, frozen=True):
 
 
 def _findings(picture: Picture) -> Iterator[LintFinding]:
-    cluster = checks.linted(picture)
+    cluster = linted(picture)
     for check in CHECKS:
         mend = advice_for(check.advice, picture.header)
         if check.reads_znodes and picture.records is None:
@@ -99,10 +102,22 @@ def _findings(picture: Picture) -> Iterator[LintFinding]:
 
 def told_by_check(picture: Picture) -> Iterator[str]:
     """Yield what is found that no alert tells, each with its places and fix. A picture without znodes has none."""
-    cluster = checks.linted(picture)
+    cluster = linted(picture)
+    told, names = {row.action for row in picture.alerts}, _named_by_alerts(picture)
     for check in CHECKS if picture.records is not None else ():
-        if check.is_in_check and (places := list(check.find(cluster))):
-            yield f"{check.name}: {joined(places, most=_NAMED)} ({advice_for(check.advice, picture.header)})"
+        mend = advice_for(check.advice, picture.header)
+        if not check.is_in_check or mend in told:
+            continue
+        places = list(check.find(cluster))
+        if check.advice is STEP_FOLLOWS:
+            places, mend = [place for place in places if f" {place.partition(' ')[0]} " not in names], ""
+        if places:
+            yield f"{check.name}: {joined(places, most=_NAMED)}{mend and f' ({mend})'}"
+
+
+def _named_by_alerts(picture: Picture) -> str:
+    """Return the sentences and examples of the alerts, with a space around each path."""
+    return " ".join(("", *(" ".join((row.cause, row.action, *row.examples, "")) for row in picture.alerts)))
 
 
 QUESTION: Final = Lint

@@ -1,89 +1,51 @@
-"""Checks for trouble ahead in a cluster. Each function finds one kind and returns the names of its places."""
+"""Checks of topics, partitions, brokers and racks for trouble ahead. Each yields the names of its places."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from itertools import chain
-from operator import itemgetter
+from collections.abc import Iterable, Iterator
+from functools import cache, partial
 from typing import Final
 
-import msgspec
-
-from controller.contract.consequences import consequence_of, flaw_of
+from controller.contract.alert_kinds import kinds
+from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_LEADER, BrokerId
-from controller.contract.records import Record
-from controller.contract.row import NOT_KNOWN_MS
-from controller.contract.znode_table import locate
-from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
+from controller.contract.remedies.controllership import RAISE_EPOCH
+from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_ISR
+from controller.contract.remedies.reassignments import REASSIGN
+from controller.contract.remedies.remedy import Advice
 from controller.view.flawed_znodes import FlawedZnode, flawed_znodes as view_of_flawed
 from controller.view.gauges import common_leader, replicas_by_broker
-from controller.view.health import is_without_session, never_registered
-from controller.view.types import Partition, Topic
-from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
-from questions.picture import Picture
+from controller.view.health import is_without_session, needed_in_sync, never_registered
+from controller.view.types import Partition
+from questions.lint.cluster import STEP_FOLLOWS, TOPICS, LintCheck, Linted
 from wording.facts import replicas_in_words
 from wording.sentences import bracketed, counted, listed
 
-_JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
-"ZooKeeper's largest reply, unless jute.maxbuffer is raised. A longer list is unreadable."
-_NEARLY: Final = 0.8
-_LEFT_AFTER_MS: Final = 10 * 60_000  # an active controller removes requests within seconds
-_ANSWERED_AFTER_MS: Final = 30_000
-_BACKLOG: Final = 1_000  # notifications that no working controller leaves, however new they are
-_TOPICS: Final = "/brokers/topics"
-_NOTIFICATIONS: Final = ("/isr_change_notification", "/log_dir_event_notification")
-_LISTED: Final = (_TOPICS, "/config/topics", "/config/brokers", "/admin/delete_topics", *_NOTIFICATIONS)
-_REQUESTS: Final = ("/admin/reassign_partitions", "/admin/preferred_replica_election")
+_COMPACTED: Final = ("__consumer_offsets", "__transaction_state")
+_DEFAULT_PARTITIONS: Final = 50
+
+page, warn, info = (partial(LintCheck, each) for each in (Severity.PAGE, Severity.WARN, Severity.INFO))
 
 
-# --- the searched parts
+def _strays(partition: Partition) -> set[BrokerId]:
+    value = partition.zk_state
+    return set() if value is None else {value.leader, *value.isr}.difference(partition.replicas, (NO_LEADER,))
 
 
-class Linted(msgspec.Struct, frozen=True):
-    """A linted cluster: its picture, prepared for the checks."""
-
-    picture: Picture
-    records: Mapping[str, Record]  # of znodes, empty if the picture does not know them
-    topics: tuple[tuple[str, Topic], ...]  # without a requested deletion, by name
-    children: Mapping[str, Mapping[str, Record]]  # znodes right below each parent, by name
-    states: tuple[str, ...]  # paths of partition states
+def _flawed(cluster: Linted) -> Iterator[FlawedZnode]:
+    told = {f"{TOPICS}/{name}" for name in cluster.picture.header.damaged.unloadable}  # by a check of its own
+    return (each for each in view_of_flawed(cluster.picture.header) if each.path not in told)
 
 
-def linted(picture: Picture) -> Linted:
-    """Return the cluster, sorted once for all checks."""
-    topics = (item for item in picture.context.topics if item[1].exists and not item[1].queued_for_deletion)
-    children: dict[str, dict[str, Record]] = {parent: {} for parent in _LISTED}
-    states = []
-    for path, record in (picture.records or {}).items():
-        parent, _, name = path.rpartition("/")
-        if parent in children:
-            children[parent][name] = record
-        elif name == "state":
-            states.append(path)
-    return Linted(picture, picture.records or {}, tuple(sorted(topics, key=itemgetter(0))), children, tuple(states))
+def _racks(cluster: Linted) -> dict[BrokerId, str]:
+    return {number: broker.rack for number, broker in cluster.picture.header.brokers.items() if broker.rack}
 
 
-def _partitions(cluster: Linted, wanted: Callable[[Partition], object]) -> Iterator[tuple[str, Partition]]:
-    """Yield each wanted partition with its name, in order."""
-    for name, topic in cluster.topics:
-        found = [(number, partition) for number, partition in topic.partitions.items() if wanted(partition)]
-        for number, partition in sorted(found, key=itemgetter(0)):
-            yield f"{name}-{number}", partition
-
-
-def _topic_znodes(cluster: Linted) -> Iterator[tuple[str, TopicZnode]]:
-    for name, record in cluster.children[_TOPICS].items():
-        try:
-            yield name, decode(record.content, TopicZnode)
-        except ZnodeError:
-            continue  # `kontrast check` reports such a znode
-
-
-# --- topics' ids
-
-
-def duplicate_ids(cluster: Linted) -> Iterator[str]:
+@page(
+    "Every broker that is elected controller fails while it loads them.",
+    kinds.DUPLICATE_TOPIC_ID.advice,
+)
+def duplicate_topic_id(cluster: Linted) -> Iterator[str]:
     """Return ids that more than one topic has."""
     by_id: dict[str, list[str]] = {}
     for name, topic in cluster.topics:
@@ -92,92 +54,101 @@ def duplicate_ids(cluster: Linted) -> Iterator[str]:
     return (f"{' and '.join(names)} ({topic_id})" for topic_id, names in by_id.items() if len(names) > 1)
 
 
-def missing_ids(cluster: Linted) -> Iterable[str]:
-    """Return topics without an id, if other topics have one."""
-    lacking = [name for name, topic in cluster.topics if not topic.topic_id]
-    return lacking if any(topic.topic_id for _, topic in cluster.topics) else ()
-
-
-# --- assignments and states
-
-
-def leftover_fields(cluster: Linted) -> Iterator[str]:
-    """Find partitions with adding or removing replicas outside their replicas."""
-    for name, znode in _topic_znodes(cluster):
-        for field, by_partition in (("adding", znode.adding_replicas), ("removing", znode.removing_replicas)):
-            for number, replicas in by_partition.items():
-                stray = set(replicas) - set(znode.partitions.get(number, ()))
-                if stray:
-                    yield f"{name}-{number} ({field} {sorted(stray)})"
-
-
-def orphan_states(cluster: Linted) -> Iterator[str]:
-    """Yield the states of partitions that no topic has."""
-    partitions = chain.from_iterable(topic.partitions.values() for _, topic in cluster.topics)
-    if len(cluster.states) == sum(partition.zk_state is not None for partition in partitions):
-        return  # each state has its partition, and a count is faster than a look-up of 200,000
-    for where in map(locate, cluster.states):
-        topic = cluster.picture.context.topics.get(where.name)
-        if topic is None or not topic.exists or where.partition not in topic.partitions:
-            yield f"{where.name}-{where.partition}"
-
-
-def unloadable_topics(cluster: Linted) -> Iterable[str]:
+@page(
+    "Every broker that is elected controller fails while it loads the topic.",
+    kinds.TOPIC_UNLOADABLE.advice,
+)
+def unloadable_topic(cluster: Linted) -> Iterable[str]:
     """Return the paths of topics' znodes that end every controller that loads them."""
-    return [f"{_TOPICS}/{name}" for name in sorted(cluster.picture.header.damaged.unloadable)]
+    return [f"{TOPICS}/{name}" for name in sorted(cluster.picture.header.damaged.unloadable)]
 
 
-def listed_twice(cluster: Linted) -> Iterator[str]:
-    """Find partitions whose assignment lists a broker twice. Kafka counts it twice, but there is one copy."""
-    for name, znode in _topic_znodes(cluster):
-        for number, replicas in sorted(znode.partitions.items()):
-            if len(set(replicas)) < len(replicas):
-                yield f"{name}-{number} {bracketed(replicas)}"
+@page(
+    "Kafka fails at the znode when a broker starts, a controller takes over, or a request comes.",
+    STEP_FOLLOWS,
+    is_in_check=True,
+)
+def unreadable_znode(cluster: Linted) -> Iterator[str]:
+    """Yield znodes that end brokers or controllers, each with the effect and the step that mends it."""
+    return (f"{each.with_mend}." for each in _flawed(cluster) if each.is_deadly)
 
 
-def stray_states(cluster: Linted) -> Iterator[str]:
-    """Find partitions whose state names brokers outside their replicas."""
-    for name, partition in _partitions(cluster, _strays):
-        yield f"{name} {sorted(_strays(partition))}"
+@warn(
+    "Brokers and controllers go on, but do not do what the znode is for.",
+    STEP_FOLLOWS,
+    is_in_check=True,
+)
+def znode_without_effect(cluster: Linted) -> Iterator[str]:
+    """Yield znodes that cost Kafka only a function, each with the effect and the step that mends it."""
+    return (f"{each.with_mend}." for each in _flawed(cluster) if not each.is_deadly)
 
 
-def _strays(partition: Partition) -> set[BrokerId]:
-    value = partition.zk_state
-    return set() if value is None else {value.leader, *value.isr}.difference(partition.replicas, (NO_LEADER,))
-
-
-def newer_than_the_controller(cluster: Linted) -> Iterator[str]:
+@page(
+    "/controller_epoch was set back. Brokers refuse the controller's requests as those of a deposed one.",
+    Advice(remedies=(RAISE_EPOCH.filled(EPOCH="the highest epoch in this finding"),)),
+    is_in_check=True,
+)
+def state_of_a_later_controller(cluster: Linted) -> Iterator[str]:
     """Yield partitions whose state has a later controller epoch than /controller_epoch."""
     epoch = cluster.picture.header.controller_epoch
 
     def is_newer(partition: Partition) -> bool:
-        return partition.zk_state is not None and partition.zk_state.controller_epoch > epoch >= 0
+        return partition.zk_state is not None and partition.zk_state.controller_epoch > epoch != -1
 
-    for name, partition in _partitions(cluster, is_newer):
+    for name, partition in cluster.partitions(is_newer):
         assert partition.zk_state is not None, "a partition without a state has no epoch"
         yield f"{name} (controller epoch {partition.zk_state.controller_epoch}, /controller_epoch {epoch})"
 
 
-def one_replica(cluster: Linted) -> Iterator[str]:
-    """Return partitions of one replica."""
-    return (name for name, _ in _partitions(cluster, lambda partition: len(partition.replicas) == 1))
+@page(
+    "Brokers refuse every write with acks=all, even while all brokers are live.",
+    Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
+)
+def min_isr_above_replication_factor(cluster: Linted) -> Iterator[str]:
+    """Yield topics whose min.insync.replicas no ISR can reach."""
+    rules = cluster.picture.header.counting_rules
+    for name, topic in cluster.topics:
+        needed, fewest = (
+            topic.min_insync_replicas,
+            min((len(each.replicas) for each in topic.partitions.values()), default=0),
+        )
+        leaders = {each.zk_state.leader for each in topic.partitions.values() if each.zk_state is not None}
+        if needed is not None and any(needed_in_sync(needed, leader, fewest, rules) > fewest for leader in leaders):
+            yield f"{name} (min.insync.replicas {needed}, {fewest} replicas)"
 
 
-def unknown_brokers(cluster: Linted) -> Iterator[str]:
-    """Yield brokers that have replicas and no trace of ever having run."""
-    header = cluster.picture.header
-    for broker, count in sorted(replicas_by_broker(header).items()):
-        if never_registered(header, broker):
-            yield f"broker {broker} ({counted(count, 'replica')})"
-
-
-def persistent_brokers(cluster: Linted) -> Iterator[str]:
+@page(
+    "The znode is persistent. No process leads the broker's partitions, and the real broker cannot register.",
+    kinds.BROKER_WITHOUT_SESSION.advice,
+)
+def broker_without_session(cluster: Linted) -> Iterator[str]:
     """Return registrations that belong to no session."""
     header = cluster.picture.header
     return (f"/brokers/ids/{broker}" for broker in sorted(header.brokers) if is_without_session(broker, header))
 
 
-def same_endpoint(cluster: Linted) -> Iterator[str]:
+@warn(
+    "No broker writes such a state, so somebody edited it. A failover may elect another leader and lose records.",
+    Advice("Find out who wrote the partition's state, and compare the replicas before the next failover."),
+    is_in_check=True,
+)
+def leader_out_of_sync(cluster: Linted) -> Iterator[str]:
+    """Yield partitions whose leader is not in their ISR."""
+
+    def is_outside(partition: Partition) -> bool:
+        value = partition.zk_state
+        return value is not None and value.leader != NO_LEADER and value.leader not in value.isr
+
+    for name, partition in cluster.partitions(is_outside):
+        assert partition.zk_state is not None, "a partition without a state has no leader"
+        yield f"{name} (leader {partition.zk_state.leader}, {replicas_in_words(partition.zk_state.isr)})"
+
+
+@warn(
+    "Clients and brokers that mean one of them reach the other.",
+    Advice("Give each broker its own advertised.listeners, and restart it."),
+)
+def endpoint_of_two_brokers(cluster: Linted) -> Iterator[str]:
     """Yield endpoints that more than one broker registered."""
     found: dict[str, list[BrokerId]] = {}
     for broker, registered in sorted(cluster.picture.header.brokers.items()):
@@ -188,24 +159,65 @@ def same_endpoint(cluster: Linted) -> Iterator[str]:
             yield f"{address} ({listed(set(brokers))})"
 
 
-def leaders_out_of_sync(cluster: Linted) -> Iterator[str]:
-    """Yield partitions whose leader is not in their ISR."""
+@warn(
+    "The controller waits for these brokers for ever, and handles no other reassignment of the partitions.",
+    kinds.BROKER_UNKNOWN.advice,
+)
+def replicas_of_unknown_brokers(cluster: Linted) -> Iterator[str]:
+    """Yield brokers that have replicas and no trace of ever having run."""
+    header = cluster.picture.header
+    for broker, count in sorted(replicas_by_broker(header).items()):
+        if never_registered(header, broker):
+            yield f"broker {broker} ({counted(count, 'replica')})"
 
-    def is_outside(partition: Partition) -> bool:
-        value = partition.zk_state
-        return value is not None and value.leader != NO_LEADER and value.leader not in value.isr
 
-    for name, partition in _partitions(cluster, is_outside):
-        assert partition.zk_state is not None, "a partition without a state has no leader"
-        yield f"{name} (leader {partition.zk_state.leader}, {replicas_in_words(partition.zk_state.isr)})"
+@warn(
+    "The state names brokers outside the replicas. The controller elects no such broker, and their ISR is lost.",
+    kinds.ASSIGNMENT_EDITED.advice,
+    is_in_check=True,
+)
+def leader_or_isr_not_assigned(cluster: Linted) -> Iterator[str]:
+    """Find partitions whose state names brokers outside their replicas."""
+    for name, partition in cluster.partitions(_strays):
+        yield f"{name} {sorted(_strays(partition))}"
 
 
-def lonely_leaders(cluster: Linted) -> Iterator[str]:
+@info(
+    "If partitions were added under live groups, brokers disagree on a group's coordinator until all restart, and "
+    "groups look for their offsets in other partitions.",
+    Advice("Check that the topic was created with this number (offsets.topic.num.partitions)."),
+)
+def internal_topic_grown(cluster: Linted) -> Iterator[str]:
+    """Yield internal topics with more partitions than the default, because brokers map groups by that number."""
+    for name, topic in cluster.topics:
+        if name in _COMPACTED and len(topic.partitions) > _DEFAULT_PARTITIONS:
+            yield f"{name} ({len(topic.partitions)} partitions)"
+
+
+@warn(
+    "Clients that hash keys over the count send to a partition that does not exist, and never to the last one.",
+    Advice("Find out who edited the topic's znode, and write the missing partition back."),
+    is_in_check=True,
+)
+def partitions_with_a_gap(cluster: Linted) -> Iterator[str]:
+    """Yield topics whose partitions are not numbered without a gap."""
+    for name, topic in cluster.topics:
+        numbers = sorted(topic.partitions)
+        if missing := sorted(set(range(max(numbers, default=-1) + 1)) - set(numbers)):
+            yield f"{name} (without partition {bracketed(missing[:3])}, of {len(numbers)})"
+
+
+@warn(
+    "The leader is the common cause, because its followers are in sync with other leaders. Its loss takes the "
+    "partitions offline in which it is the only in-sync replica.",
+    Advice("Look at the leader's connections, disks and log. Move its leaderships once another replica is in sync."),
+)
+def leader_alone_in_its_isrs(cluster: Linted) -> Iterator[str]:
     """Find the one leader of all partitions whose ISR lacks followers that are in sync with other leaders."""
     header = cluster.picture.header
     lagging = {
         broker
-        for _, partition in _partitions(cluster, lambda each: each.zk_state is not None)
+        for _, partition in cluster.partitions(lambda each: each.zk_state is not None)
         for broker in partition.replicas
         if partition.zk_state is not None and broker not in {*partition.zk_state.isr, *partition.adding}
     }
@@ -215,7 +227,11 @@ def lonely_leaders(cluster: Linted) -> Iterator[str]:
         yield f"broker {leader} ({counted(count, 'partition')}, {listed(lagging)} out of sync)"
 
 
-def dead_brokers(cluster: Linted) -> Iterator[str]:
+@warn(
+    "Each partition there lacks a replica, and a deletion of its topic waits for the broker.",
+    kinds.BROKER_ABSENT.advice,
+)
+def dead_replicas(cluster: Linted) -> Iterator[str]:
     """Yield brokers that host replicas and are not registered."""
     for broker, count in sorted(replicas_by_broker(cluster.picture.header).items()):
         header = cluster.picture.header
@@ -223,48 +239,41 @@ def dead_brokers(cluster: Linted) -> Iterator[str]:
             yield f"broker {broker} ({counted(count, 'replica')})"
 
 
-# --- content that Kafka cannot read
+@warn(
+    "With racks on some brokers only, Kafka rejects new topics by rack, or ignores racks.",
+    Advice("Set broker.rack on the named brokers, and restart them."),
+)
+def brokers_without_rack(cluster: Linted) -> Iterable[str]:
+    """Return brokers without a rack, if other brokers have one."""
+    brokers = cluster.picture.header.brokers
+    lacking = [f"broker {number}" for number, broker in sorted(brokers.items()) if not broker.rack]
+    return lacking if len(lacking) < len(brokers) else ()
 
 
-def deadly_znodes(cluster: Linted) -> Iterator[str]:
-    """Yield znodes that end brokers or controllers, each with the effect and the step that mends it."""
-    return (f"{each.with_mend}." for each in _flawed(cluster) if each.is_deadly)
-
-
-def weakening_znodes(cluster: Linted) -> Iterator[str]:
-    """Yield znodes that cost Kafka only a function, each with the effect and the step that mends it."""
-    return (f"{each.with_mend}." for each in _flawed(cluster) if not each.is_deadly)
-
-
-def _flawed(cluster: Linted) -> Iterator[FlawedZnode]:
-    told = {f"{_TOPICS}/{name}" for name in cluster.picture.header.damaged.unloadable}  # by a check of its own
-    return (each for each in view_of_flawed(cluster.picture.header) if each.path not in told)
-
-
-def unparsable_settings(cluster: Linted) -> Iterator[str]:
-    """Yield settings that are no JSON, which Kafka takes for none."""
-    for path, record in cluster.records.items():
-        if path.startswith("/config/") and flaw_of(path, record.content) is Flaw.UNPARSABLE:
-            consequence = consequence_of(path, Flaw.UNPARSABLE, cluster.picture.header.profile.release)
-            if consequence is not None:
-                yield f"{path}: {consequence.effect}"
-
-
-# --- settings
-
-
-def needs_more_than_it_has(cluster: Linted) -> Iterator[str]:
-    """Yield topics whose min.insync.replicas no ISR can reach."""
-    if cluster.picture.header.counting_rules.least_is_capped:
+@warn(
+    "The loss of that rack takes the partition offline.",
+    Advice(remedies=(REASSIGN,)),
+)
+def all_replicas_in_one_rack(cluster: Linted) -> Iterator[str]:
+    """Yield partitions whose replicas are all in one of several racks."""
+    racks = _racks(cluster)
+    if len(set(racks.values())) < 2:
         return
-    for name, topic in cluster.topics:
-        fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=None)
-        needed = topic.min_insync_replicas
-        if fewest is not None and needed is not None and needed > fewest:
-            yield f"{name} (min.insync.replicas {needed}, {fewest} replicas)"
+
+    @cache  # most partitions share their replicas with others
+    def are_in_one(replicas: tuple[BrokerId, ...]) -> bool:
+        used = set(map(racks.get, replicas))
+        return len(replicas) > 1 and len(used) == 1 and None not in used
+
+    for name, partition in cluster.partitions(lambda partition: are_in_one(partition.replicas)):
+        yield f"{name} (rack {racks[partition.replicas[0]]})"
 
 
-def needs_all_it_has(cluster: Linted) -> Iterator[str]:
+@warn(
+    "Each restart of a broker stops writes with acks=all.",
+    Advice(remedies=(LOWER_MIN_ISR, REASSIGN.given("the topic should have more replicas"))),
+)
+def min_isr_of_all_replicas(cluster: Linted) -> Iterator[str]:
     """Yield topics whose min.insync.replicas needs every replica."""
     for name, topic in cluster.topics:
         fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=0)
@@ -273,7 +282,43 @@ def needs_all_it_has(cluster: Linted) -> Iterator[str]:
             yield f"{name} (min.insync.replicas {needed})"
 
 
-def unclean(cluster: Linted) -> Iterator[str]:
+@warn(
+    "The next controller gives each a new id. Brokers that have the old id on disk then refuse the topic.",
+    kinds.MISSING_TOPIC_ID.advice,
+)
+def missing_topic_id(cluster: Linted) -> Iterable[str]:
+    """Return topics without an id, if other topics have one."""
+    lacking = [name for name, topic in cluster.topics if not topic.topic_id]
+    return lacking if any(topic.topic_id for _, topic in cluster.topics) else ()
+
+
+@info(
+    "No spread gives each replica a rack of its own, so one rack has two.",
+    Advice("Add a rack, or count on its loss taking two replicas."),
+)
+def more_replicas_than_racks(cluster: Linted) -> Iterator[str]:
+    """Yield topics with more replicas than there are racks."""
+    racks = set(_racks(cluster).values())
+    for name, topic in cluster.topics if len(racks) > 1 else ():
+        most = max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
+        if most > len(racks):
+            yield f"{name} ({most} replicas, {len(racks)} racks)"
+
+
+@info(
+    "It goes offline with its broker, at each restart too, and is lost with its disk.",
+    kinds.TOPIC_WITH_ONE_REPLICA.advice,
+)
+def one_replica(cluster: Linted) -> Iterator[str]:
+    """Return partitions of one replica."""
+    return (name for name, _ in cluster.partitions(lambda partition: len(partition.replicas) == 1))
+
+
+@info(
+    "If all in-sync replicas fail, the controller elects a lagging replica, and records are lost.",
+    Advice(remedies=(FORBID_UNCLEAN.given("its data matters more than availability"),)),
+)
+def unclean_election_enabled(cluster: Linted) -> Iterator[str]:
     """Yield topics that allow unclean elections themselves, or all that follow the brokers' setting if that does."""
     by_default = cluster.picture.header.allows_unclean_election
     allowing = [
@@ -285,112 +330,3 @@ def unclean(cluster: Linted) -> Iterator[str]:
         yield f"all {len(allowing)} topics that do not forbid it, because the brokers allow it"
     else:
         yield from allowing
-
-
-def orphan_settings(cluster: Linted) -> Iterator[str]:
-    """Yield topics that have settings but do not exist."""
-    for name, record in sorted(cluster.children["/config/topics"].items(), key=itemgetter(0)):
-        if cluster.picture.topic(name) is None and _has_settings(record):
-            yield name
-
-
-def without_settings(cluster: Linted) -> Iterable[str]:
-    """Find topics without a settings znode, which Kafka creates before the topic, if others have one."""
-    settings = cluster.children["/config/topics"]
-    return [name for name, _ in cluster.topics if name not in settings] if settings else ()
-
-
-def settings_that_end_a_start(cluster: Linted) -> Iterator[str]:
-    """Return settings that end the start of brokers."""
-    found = unparsable_at_start(cluster.picture.header, lambda name: cluster.picture.topic(name) is not None)
-    return (each.sentence for each in found)
-
-
-def ignored_settings(cluster: Linted) -> Iterator[str]:
-    """Return settings in /config/brokers that brokers leave out."""
-    return (each.sentence for each in ignored_by_brokers(cluster.picture.header))
-
-
-def _has_settings(record: Record) -> bool:
-    try:
-        return bool(decode_config(record.raw).config)
-    except ZnodeError:
-        return False  # `kontrast check` reports such a znode
-
-
-# --- racks
-
-
-def without_rack(cluster: Linted) -> Iterable[str]:
-    """Return brokers without a rack, if other brokers have one."""
-    brokers = cluster.picture.header.brokers
-    lacking = [f"broker {number}" for number, broker in sorted(brokers.items()) if not broker.rack]
-    return lacking if len(lacking) < len(brokers) else ()
-
-
-def _racks(cluster: Linted) -> dict[BrokerId, str]:
-    return {number: broker.rack for number, broker in cluster.picture.header.brokers.items() if broker.rack}
-
-
-def more_replicas_than_racks(cluster: Linted) -> Iterator[str]:
-    """Yield topics with more replicas than there are racks."""
-    racks = set(_racks(cluster).values())
-    for name, topic in cluster.topics if len(racks) > 1 else ():
-        most = max((len(partition.replicas) for partition in topic.partitions.values()), default=0)
-        if most > len(racks):
-            yield f"{name} ({most} replicas, {len(racks)} racks)"
-
-
-def in_one_rack(cluster: Linted) -> Iterator[str]:
-    """Yield partitions whose replicas are all in one of several racks."""
-    racks = _racks(cluster)
-    if len(set(racks.values())) < 2:
-        return
-
-    @cache  # most partitions share their replicas with others
-    def are_in_one(replicas: tuple[BrokerId, ...]) -> bool:
-        used = set(map(racks.get, replicas))
-        return len(replicas) > 1 and len(used) == 1 and None not in used
-
-    for name, partition in _partitions(cluster, lambda partition: are_in_one(partition.replicas)):
-        yield f"{name} (rack {racks[partition.replicas[0]]})"
-
-
-# --- requests
-
-
-def left_requests(cluster: Linted) -> Iterator[str]:
-    """Find unanswered requests by znode."""
-    for path in _REQUESTS:
-        acts = cluster.picture.header.acting and path == _REQUESTS[1]
-        if path in cluster.records and _is_old(cluster, path, _ANSWERED_AFTER_MS if acts else _LEFT_AFTER_MS):
-            yield path
-
-
-def deletions_of_nothing(cluster: Linted) -> Iterator[str]:
-    """Yield deletions of topics that do not exist."""
-    for name, record in cluster.children["/admin/delete_topics"].items():
-        if cluster.picture.topic(name) is None and _is_old(cluster, record.path):
-            yield record.path
-
-
-def unread_notifications(cluster: Linted) -> Iterator[str]:
-    """Yield notifications that no controller has read."""
-    for parent in _NOTIFICATIONS:
-        for record in cluster.children[parent].values():
-            if len(cluster.children[parent]) >= _BACKLOG or _is_old(cluster, record.path):
-                yield record.path
-
-
-def _is_old(cluster: Linted, path: str, after_ms: int = _LEFT_AFTER_MS) -> bool:
-    """Return whether a znode is older than a controller's reaction, as far as its time is known."""
-    written_ms = cluster.picture.written_ms.get(path, cluster.records[path].observed_ms)
-    return written_ms == NOT_KNOWN_MS or cluster.picture.as_of_ms - written_ms > after_ms
-
-
-def long_lists(cluster: Linted) -> Iterator[str]:
-    """Yield lists of children that hardly fit into a reply."""
-    for parent in _LISTED:
-        size_bytes = sum(4 + len(name.encode()) for name in cluster.children[parent])
-        if size_bytes > _NEARLY * _JUTE_MAXBUFFER_BYTES:
-            yield f"{parent} ({size_bytes} of {_JUTE_MAXBUFFER_BYTES} bytes)"

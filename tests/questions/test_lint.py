@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from questions.everywhere.lint import Lint, LintFinding
-from questions.lint.table import CHECKS
+from questions.everywhere.lint import CHECKS, Lint, LintFinding
 from questions.picture import Picture
 from tests.questions.cluster import broker, brokers, controller, id_of, look, settings, state, topic
 
@@ -105,6 +104,10 @@ FOUND = {
     "leftover-request": (
         {"/admin/reassign_partitions": {"version": 1, "partitions": []}},
         "/admin/reassign_partitions",
+    ),
+    "leftover-election-request": (
+        {"/admin/preferred_replica_election": {"version": 1, "partitions": []}},
+        "/admin/preferred_replica_election",
     ),
     "deletion-of-no-topic": ({"/admin/delete_topics/gone": {}}, "/admin/delete_topics/gone"),
     "notifications-not-read": (

@@ -15,7 +15,7 @@ import pytest
 
 from controller.contract.ids import NO_LEADER
 from controller.view.metadata import BrokerMetadata, ControllerMetadata, PartitionMetadata
-from questions.lint.table import CHECKS
+from questions.everywhere.lint import CHECKS
 from questions.picture import Picture
 from tests.questions.one_cluster import Answers, Cluster, answers, page_answers, unpacked
 

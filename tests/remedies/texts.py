@@ -10,7 +10,7 @@ from typing import Final
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.remedies.remedy import Remedy, Way
 from migration.preflight.report import CHECKS as OBSTACLES
-from questions.lint.table import CHECKS as LINT
+from questions.everywhere.lint import CHECKS as LINT
 from tests.remedies.table import REMEDIES
 
 RUNBOOKS: Final = Path(__file__).parents[2] / "docs" / "runbooks"
@@ -22,7 +22,6 @@ FINDINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "no controller can load a topic": ("TopicUnloadable", "unloadable-topic", "topic-no-json"),
     "an entry deletes no topic": ("DeletionIgnored", "deletion-of-no-topic"),
     "an assignment was edited": ("AssignmentEdited", "leader-or-isr-not-assigned"),
-    "a request stays": ("leftover-request", "leftover-trigger"),
     "a partition's state is left": ("orphan-state", "stray-state"),
     "a topic's settings are left": ("settings-of-no-topic", "orphan-config"),
     "a broker is absent": ("BrokerAbsent", "dead-replicas"),
