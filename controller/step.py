@@ -248,12 +248,24 @@ def _epoch_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 
 def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
-    broker_change.broker_written(tx, where.broker, decode(record.content, BrokerZnode), record)
+    unread = None
+    try:
+        znode = decode(record.content, BrokerZnode)
+    except ZnodeError as error:
+        if tx.header.phase is FOLLOWING:
+            raise
+        znode, unread = _EDITED_BROKER, error  # the session lasts, so the broker is live, whoever edited its znode
+    broker_change.broker_written(tx, where.broker, znode, record)
     migration.brokers_changed(tx.header)
     if where.broker == tx.header.controller:
         controller_change.controllers_broker_registered(tx)
         # In a complete read /controller came first, when this broker's session was not known yet.
         controller_change.take_over_if_due(tx)
+    if unread is not None:
+        raise unread
+
+
+_EDITED_BROKER: Final = BrokerZnode(version=2, jmx_port=-1, endpoints=())
 
 
 def _controller_removed(tx: Transaction, _: ZnodePath) -> None:

@@ -6,20 +6,28 @@ The look sets no watch and reports no hidden znode, because users' znodes are hi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
 from kazoo.exceptions import NoAuthError, NoNodeError
 from kazoo.protocol.serialization import GetACL, GetChildren, GetData
 from kazoo.security import ACL
 
-from controller.contract.flaw import FoundFlaw
+from controller.contract.flaw import Flaw, FoundFlaw
 from controller.rules.flaws_besides import GUARDED, PRODUCER_IDS, Grant, flaws_besides
-from ingest.observed.paths import BROKERS
+from ingest.observed.paths import BROKERS, TOPICS
 from ingest.zookeeper.client import WatchedZooKeeper
+from wording.sentences import joined
 
 _SINGLES: Final = (PRODUCER_IDS, "/feature", "/cluster/id")
-_SUBTREES: Final = ("/config/users", "/config/clients", "/config/ips", "/kafka-acl", "/kafka-acl-extended")
+_SUBTREES: Final = (
+    "/config/brokers",
+    "/config/users",
+    "/config/clients",
+    "/config/ips",
+    "/kafka-acl",
+    "/kafka-acl-extended",
+)
 _IN_FLIGHT: Final = 200
 _INTERVAL_SECONDS: Final = 60.0
 
@@ -57,7 +65,26 @@ def look_besides(zookeeper: WatchedZooKeeper) -> dict[str, FoundFlaw]:
         for path, found in answers(zookeeper, GetACL, guarded)
         if found is not None
     }
-    return flaws_besides(values, grants, hides=hidden)
+    flaws = flaws_besides(values, grants, hides=hidden)
+    registered = {path.removeprefix(f"{BROKERS}/") for path in values if path.startswith(f"{BROKERS}/")}
+    if registered and (strays := "; ".join(_elsewhere(zookeeper, registered))):
+        flaws.setdefault(BROKERS, FoundFlaw(Flaw.ELSEWHERE, f"lacks {strays}"))
+    return flaws
+
+
+def _elsewhere(zookeeper: WatchedZooKeeper, registered: Collection[str]) -> Iterator[str]:
+    """Yield brokers that registered in another chroot, which has no topic, and no id of this cluster's brokers."""
+
+    def children(paths: Sequence[str]) -> dict[str, Collection[str]]:
+        found = answers(zookeeper, GetChildren, paths, absolute=str)
+        return {path: names or () for path, names in found}
+
+    roots = ["", *(f"/{name}" for name in children(["/"])["/"])][:_IN_FLIGHT]
+    brokers, topics = (children([root + parent for root in roots]) for parent in (BROKERS, TOPICS))
+    for root in roots:
+        ids = {name for name in brokers[root + BROKERS] if name.isdecimal()}
+        if ids and not topics[root + TOPICS] and not ids & set(registered):
+            yield f"broker {joined(sorted(ids))}, registered in {root or '/'} of the ensemble, where there is no topic"
 
 
 def _grant(acl: ACL) -> Grant:
@@ -67,14 +94,21 @@ def _grant(acl: ACL) -> Grant:
 
 
 def answers(
-    zookeeper: WatchedZooKeeper, request: Callable[..., object], paths: Sequence[str], hidden: set[str] | None = None
+    zookeeper: WatchedZooKeeper,
+    request: Callable[..., object],
+    paths: Sequence[str],
+    hidden: set[str] | None = None,
+    absolute: Callable[[str], str] | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield each path with its answer, None for a znode that is absent or hidden."""
     for first in range(0, len(paths), _IN_FLIGHT):
         some = paths[first : first + _IN_FLIGHT]
         zookeeper.pace(len(some))
         arguments = () if request is GetACL else (None,)
-        promises = [zookeeper.call(request(zookeeper.absolute(path).rstrip("/") or "/", *arguments)) for path in some]
+        promises = [
+            zookeeper.call(request((absolute or zookeeper.absolute)(path).rstrip("/") or "/", *arguments))
+            for path in some
+        ]
         for path, promise in zip(some, promises, strict=True):
             try:
                 yield path, zookeeper.wait(promise)

@@ -16,6 +16,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec.structs import replace
 
+from controller.contract.alert_kinds.kinds import NOTIFICATION_BACKLOG
 from controller.contract.flaw import Flaw
 from controller.contract.ids import BrokerId
 from controller.view.flawed_znodes import OF_ZNODES, harming_failovers, no_controller_because, stopping_starts
@@ -201,6 +202,9 @@ def _reasons(
     for flawed in stopping_starts(header):
         yield Reason(Obstacle.START_FAILS, flawed.with_mend)
     yield from _controller(header, broker)
+    for row in picture.alerts:  # one queue has the notifications, shutdowns and elections
+        if row.alert == NOTIFICATION_BACKLOG.name:
+            yield Reason(Obstacle.CONTROLLER_BUSY, f"{row.cause}, so it may be late with new leaders")
     yield from _work_under_way(context, counts, set(accepted_absent).difference(header.brokers))
 
 
@@ -292,8 +296,9 @@ def _controller(header: Header, broker: BrokerId) -> Iterator[Reason]:
     flawed = no_controller_because(header)
     if flawed is None and broker == header.controller:
         flawed = next(iter(harming_failovers(header)), None)
-    # The present controller goes on, whatever login another broker would need.
-    if flawed is not None and not (flawed.flaw is Flaw.LOCKED and header.acting and broker != header.controller):
+    # The present controller goes on, whatever login another broker would need. What ends starts is told already.
+    goes_on = flawed is None or flawed.flaw is Flaw.LOCKED and header.acting and broker != header.controller
+    if flawed is not None and not goes_on and not flawed.consequence.stops_start:
         yield Reason(Obstacle.NO_CONTROLLER, flawed.with_mend)
     if not header.acting:
         yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")

@@ -57,6 +57,8 @@ _EFFECTS_OF_LATENESS: Final = (
     (EventKind.AUTO_PREFERRED_REPLICA_LEADER_ELECTION, _NOT_PREFERRED),
     (EventKind.TOPIC_DELETION, _NOT_DELETED),
 )
+_FAILS: Final = "Each election fails, until the znode is mended."
+_NONE_LIVE: Final = Advice("Start the brokers, because none is registered.")
 _UNREGISTERED_MS: Final = 10_000
 _STORM_AT_LEAST: Final = 100
 _BACKLOG_AT_ONCE: Final = 1_000  # notifications that no working controller leaves
@@ -97,7 +99,8 @@ def _absent(header: Header) -> Condition | None:
         "topics are neither created nor deleted",
         ending="a broker is controller again",
         since_ms=header.term.since_ms,
-        advice=_advice_on_znodes(header),
+        advice=_advice_on_znodes(header) or (None if header.brokers else _NONE_LIVE),
+        expected=_FAILS if reason else None if header.brokers else "The first broker that starts becomes controller.",
         evidence=(f"/controller_epoch is {header.controller_epoch}", *_of_zookeeper(header)),
     )
 
@@ -298,11 +301,12 @@ def _backlog(header: Header) -> Condition | None:
     waiting = [each.since_ms for each in notified if each.zxid > header.term.controller_zxid]
     if not waiting or not header.acting:
         return None
+    least = "at least " if len(waiting) >= _BACKLOG_AT_ONCE else ""  # no more are kept
+    unread = f"{least}{counted(len(waiting), 'notification')} of ISR changes"
     return Condition(
         kind=kinds.NOTIFICATION_BACKLOG,
         group="controller",
-        cause=f"controller {header.controller} has not read {counted(len(waiting), 'notification')} of ISR changes: "
-        "brokers and clients know old ISRs",
+        cause=f"controller {header.controller} has not read {unread}: brokers and clients know old ISRs",
         ending="no notification is left",
         since_ms=min(waiting),
         patience_ms=0 if len(waiting) >= _BACKLOG_AT_ONCE else None,

@@ -30,12 +30,14 @@ from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
+from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
 from controller.view.advice import advice_for
 from controller.view.ensemble import ensemble_in_words
+from controller.view.flawed_znodes import flawed_znodes
 from wording.sentences import in_brackets
 from wording.times import duration
 
@@ -215,7 +217,15 @@ def _occurred(header: Header, paged: Collection[str]) -> Iterator[Condition]:
             partitions=occurrence.concerned,
             examples=occurrence.about,
             broker=occurrence.broker,
+            advice=_mend_of(occurrence, header) if kind is kinds.ZNODE_REFUSED else None,
         )
+
+
+def _mend_of(occurrence: Occurrence, header: Header) -> Advice:
+    """Return the step for the first refused znode, the one that ends brokers or controllers if there is one."""
+    found = [each for each in flawed_znodes(header) if each.path in occurrence.about]
+    first = min(found, key=lambda each: not each.is_deadly, default=None)
+    return Advice("Nothing is to be done, because Kafka goes on.") if first is None else Advice(first.consequence.mend)
 
 
 def _ending_of(kind: AlertKind) -> str:

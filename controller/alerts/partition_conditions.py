@@ -34,22 +34,15 @@ from controller.rules.topic_ranks import rank_at
 from controller.view.advice import unless_harmful
 from controller.view.gauges import common_leader
 from controller.view.health import absence, is_without_trace, never_registered, whereabouts
-from controller.view.held_back import held_back
+from controller.view.held_back import DELETING_MS, deletion_off, held_back
 from controller.view.migration import never_elected_count
 from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue
 from wording.facts import Fact
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
-# How long a live broker may take to delete a replica, and to copy one.
-_DELETING_MS: Final = 5 * 60_000
+_DELETES: Final = "The controller removes the topics once all replicas are deleted."
+# How long a live broker may take to copy a replica.
 _COPYING_MS: Final = 30 * 60_000
-
-_DELETES_BY_DEFAULT: Final = (2, 2)  # the oldest release of which the znodes prove that it is not older than 1.0
-_DELETION_OFF: Final = (
-    "Before 1.0 delete.topic.enable is false by default, and the deletion then never starts. If so, set it to true and "
-    "restart the brokers, or withdraw the deletion by its entry in /admin/delete_topics. If it is true, the log of a "
-    "live broker shows why it has not deleted."
-)
 
 # A controller that has written later events is not paused, so less patience is enough.
 _PASSED_OVER_MS: Final = 10_000
@@ -129,13 +122,16 @@ def _damage(fact: Fact, found: Affected) -> dict[str, str]:
 def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers:
+        if not lost.of(PartitionIssue.OFFLINE).groups:
+            return Advice("Assign brokers to the partition in the topic's znode, or take it out of there.")
         return Advice(
             "Put an in-sync broker back into the assignment in the topic's znode, so that no record is lost, and "
             "let the controller fail over.",
             (ELECT_UNCLEAN,),
         )
     if helped == lost.count:
-        return None
+        is_left = lost.with_empty_isr.count == lost.count and header.brokers.keys() >= {*lost.brokers}
+        return Advice(remedies=(ELECT_UNCLEAN.met,)) if is_left else None  # no return puts a broker into an empty ISR
     if not lost.of(PartitionIssue.OFFLINE).groups:
         if all(never_registered(header, broker) for broker in lost.brokers):
             return Advice("Check the ids in the assignment. No election can help. If these brokers exist, start them.")
@@ -338,7 +334,7 @@ def _undeleted(partitions: IncidentPartitions, found: Affected) -> Condition | N
     header = partitions.header
 
     def patience_ms(group: Group) -> int:
-        return _patience_ms(group, header, kinds.DELETION_STUCK.patience_ms, _DELETING_MS)
+        return _patience_ms(group, header, kinds.DELETION_STUCK.patience_ms, DELETING_MS)
 
     ripe = _ripe(found.groups, header, patience_ms)
     if not ripe.groups:
@@ -352,9 +348,12 @@ def _undeleted(partitions: IncidentPartitions, found: Affected) -> Condition | N
     if any(is_without_trace(header, broker) for broker in away):
         cause = f"deletion of {which} waits for {listed(away)}: {left}, because {absence(away, header)}"
     ending = "the topics are deleted, or their deletion was withdrawn"
-    may_be_off = not away and header.releases[0] < _DELETES_BY_DEFAULT
-    advice = Advice(_DELETION_OFF) if may_be_off else None
-    return partitions.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0, advice=advice)
+    condition = partitions.condition(kinds.DELETION_STUCK, ripe, cause, ending, patience_ms=0)
+    if away:
+        return condition
+    why = deletion_off(header)
+    expected = "While delete.topic.enable is false, the controller does nothing." if why else _DELETES
+    return msgspec.structs.replace(condition, advice=Advice(why) if why else None, expected=expected)
 
 
 def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition | None:

@@ -9,6 +9,7 @@ the consequences on real brokers, and `tests/remedies/test_mending_steps.py` fol
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, NamedTuple
 
 from controller.contract.znode_table import Place, place_of
@@ -57,24 +58,26 @@ class Consequence(NamedTuple):
         return self.stops_controllers or self.misleads_controllers
 
 
-class Znode(NamedTuple):
-    """A znode that Kafka reads, with its content (None if it has no JSON) and the consequences of flaws."""
-
-    content: type[ZnodeContent] | None = None
-    consequences: tuple[Consequence, ...] = ()
-
-
 _EMPTY_THROWS: Final = (2, 1)  # up to 2.0 Kafka takes an empty text for a missing value
 _ODD: Final = (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION)
 _NO_CONTROLLER: Final = "every broker that becomes controller fails at it and gives up, so no controller stays"
 _UNREADABLE: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.UNPARSABLE, *_ODD)
 
 
-def _ends_controllers(mend: str) -> tuple[Consequence, ...]:
+_ends_start: Final = partial(Consequence, stops_start=True)
+_ends_controllers: Final = partial(Consequence, stops_controllers=True)
+_ends_both: Final = partial(Consequence, stops_start=True, stops_controllers=True)
+
+
+def _misleads(effect: str, mend: str, flaws: tuple[Flaw, ...] = (Flaw.UNPARSABLE, Flaw.EMPTY)) -> Consequence:
+    return Consequence(effect, mend, flaws, misleads_controllers=True, then_fail_over=True)
+
+
+def _throws(mend: str) -> tuple[Consequence, ...]:
     """Return the consequence of content at which a controller's load throws."""
     return (
-        Consequence(_NO_CONTROLLER, mend, (Flaw.NULL, *_ODD), stops_controllers=True),
-        Consequence(_NO_CONTROLLER, mend, (Flaw.EMPTY,), since=_EMPTY_THROWS, stops_controllers=True),
+        _ends_controllers(_NO_CONTROLLER, mend, (Flaw.NULL, *_ODD)),
+        _ends_controllers(_NO_CONTROLLER, mend, (Flaw.EMPTY,), _EMPTY_THROWS),
     )
 
 
@@ -89,6 +92,10 @@ _EPOCH = "Write the highest controller epoch as digits, without a line end."
 _ID_ON_DISK: Final = (2, 4)
 _CLUSTER_ID = "Write the cluster.id of a broker's meta.properties back."
 _NEW_CLUSTER_ID = "Delete /cluster/id. The next broker that starts writes a new id, because none is on disk before 2.4."
+_NO_NUMBER = "a broker that starts and every broker that becomes controller fail at its name"
+_FEATURES: Final = (2, 7)
+_DELETE_FEATURE = "Delete /feature. The next controller writes it again."
+_DELETE_NAME = "Delete the znode before a broker restarts."
 _REQUEST_IGNORED = "Kafka ignores it as long as it exists, and every later request in it"
 _DELETE_REQUEST = "Delete /admin/reassign_partitions, then /controller."
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
@@ -96,298 +103,226 @@ _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or f
 _PRODUCER_IDS = 'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.'
 _OPEN = (
     "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with the login that owns the "
-    "znode, before the controller's broker restarts."
+    "znode, before a broker restarts."
 )
 _QUOTA = (
-    Consequence(
+    _ends_start(
         "every broker reads it at its start and ends",
         "Write the number again with kafka-configs.sh, or delete the key in the znode, before a broker restarts.",
         (Flaw.NO_NUMBER, *_ODD),
-        stops_start=True,
     ),
     Consequence("clients under it hardly pass", "Raise it with kafka-configs.sh, or delete it.", (Flaw.NEAR_ZERO,)),
-    Consequence(
+    _ends_start(
         "every broker looks the name up at its start, and ends if it finds no address",
         "Delete the znode, or write it under an IP address, before a broker restarts.",
         (Flaw.NO_ADDRESS,),
-        stops_start=True,
     ),
-)
-_CREDENTIAL = Consequence(
-    "the user cannot log in, and a broker that allows this mechanism reads it at its start and ends",
-    "Delete the key and give the user a new password with kafka-configs.sh, before a broker restarts.",
-    (Flaw.NO_CREDENTIAL,),
-    stops_start=True,
 )
 
-ZNODES: Final[Mapping[Place, Znode]] = {
-    Place.CLUSTER_ID: Znode(
-        ClusterIdZnode,
-        (
-            Consequence(_NO_START, _CLUSTER_ID, _UNREADABLE, since=_ID_ON_DISK, stops_start=True),
-            Consequence(
-                "the next broker that starts writes a new id, does not find it in its meta.properties and ends, and so "
-                "does every later one",
-                f"Restart no broker. {_CLUSTER_ID}",
-                (Flaw.ABSENT,),
-                since=_ID_ON_DISK,
-                stops_start=True,
-            ),
-            Consequence(
-                "a broker that starts finds another id in its meta.properties and ends, and what Kontrast knew is of "
-                "another cluster",
-                f"Restart no broker before you know why. If the brokers are the same as before: {_CLUSTER_ID}",
-                (Flaw.REPLACED,),
-                since=_ID_ON_DISK,
-                stops_start=True,
-            ),
-            Consequence(_NO_START, _NEW_CLUSTER_ID, _UNREADABLE, stops_start=True),
+CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
+    Place.CLUSTER_ID: (
+        _ends_start(_NO_START, _CLUSTER_ID, _UNREADABLE, _ID_ON_DISK),
+        _ends_start(
+            "the next broker that starts writes a new id, does not find it in its meta.properties and ends, and so "
+            "does every later one",
+            f"Restart no broker. {_CLUSTER_ID}",
+            (Flaw.ABSENT,),
+            _ID_ON_DISK,
+        ),
+        _ends_start(
+            "a broker that starts finds another id in its meta.properties and ends, and what Kontrast knew is of "
+            "another cluster",
+            f"Restart no broker before you know why. If the brokers are the same as before: {_CLUSTER_ID}",
+            (Flaw.REPLACED,),
+            _ID_ON_DISK,
+        ),
+        _ends_start(_NO_START, _NEW_CLUSTER_ID, _UNREADABLE),
+    ),
+    Place.CONTROLLER: (
+        _ends_controllers(_NOBODY, _DELETE_CONTROLLER, _UNREADABLE),
+        _ends_controllers(
+            "no session owns it, so it stays when its broker ends, and no other broker becomes controller",
+            _DELETE_CONTROLLER,
+            (Flaw.PERSISTENT,),
         ),
     ),
-    Place.CONTROLLER: Znode(
-        ControllerZnode,
-        (
-            Consequence(_NOBODY, _DELETE_CONTROLLER, _UNREADABLE, stops_controllers=True),
-            Consequence(
-                "no session owns it, so it stays when its broker ends, and no other broker becomes controller",
-                _DELETE_CONTROLLER,
-                (Flaw.PERSISTENT,),
-                stops_controllers=True,
-            ),
+    Place.CONTROLLER_EPOCH: (
+        _ends_controllers(  # its writes check the version of /controller_epoch
+            "the present controller can write nothing, and no broker can be elected after it",
+            f"{_EPOCH} If no broker is controller, restart one.",
+            _UNREADABLE,
+            (2, 1),
+            then_fail_over=True,
+        ),
+        _ends_controllers(
+            "the present controller goes on, but no broker can be elected after it",
+            "Write the highest controller epoch as digits, without a line end, before /controller goes.",
+            _UNREADABLE,
+        ),
+        _ends_controllers(
+            "a broker with another login cannot raise it (NoAuth), so no broker can be elected after the present "
+            "controller",
+            _OPEN,
+            (Flaw.LOCKED,),
         ),
     ),
-    Place.CONTROLLER_EPOCH: Znode(
-        None,
-        (
-            Consequence(  # its writes check the version of /controller_epoch
-                "the present controller can write nothing, and no broker can be elected after it",
-                f"{_EPOCH} If no broker is controller, restart one.",
-                _UNREADABLE,
-                since=(2, 1),
-                stops_controllers=True,
-                then_fail_over=True,
-            ),
-            Consequence(
-                "the present controller goes on, but no broker can be elected after it",
-                "Write the highest controller epoch as digits, without a line end, before /controller goes.",
-                _UNREADABLE,
-                stops_controllers=True,
-            ),
-            Consequence(
-                "a broker with another login cannot raise it (NoAuth), so no broker can be elected after the present "
-                "controller",
-                _OPEN,
-                (Flaw.LOCKED,),
-                stops_controllers=True,
-            ),
+    Place.FEATURE: (
+        _ends_both(
+            "a broker that starts waits for it and ends, and no broker becomes controller",
+            _DELETE_FEATURE,
+            (Flaw.NULL, Flaw.EMPTY, Flaw.WRONG_TYPE),
+            _FEATURES,
+        ),
+        _ends_controllers(_NO_CONTROLLER, _DELETE_FEATURE, (Flaw.UNPARSABLE, Flaw.WRONG_VERSION), _FEATURES),
+        _ends_start(
+            "a broker without this level ends, at its start and within seconds while it runs",
+            "Delete /feature before a broker starts. The next controller writes it again.",
+            (Flaw.INCOMPATIBLE,),
+            _FEATURES,
+            stops_brokers=True,
         ),
     ),
-    Place.FEATURE: Znode(
-        FeatureZnode,
-        (
-            Consequence(
-                "a broker that starts waits for it and ends, and no broker becomes controller",
-                "Delete /feature. The next controller writes it again.",
-                (Flaw.NULL, Flaw.EMPTY, Flaw.WRONG_TYPE),
-                since=(2, 7),
-                stops_start=True,
-                stops_controllers=True,
-            ),
-            Consequence(
-                _NO_CONTROLLER,
-                "Delete /feature. The next controller writes it again.",
-                (Flaw.UNPARSABLE, Flaw.WRONG_VERSION),
-                since=(2, 7),
-                stops_controllers=True,
-            ),
-            Consequence(
-                "a broker without this level ends, at its start and within seconds while it runs",
-                "Delete /feature before a broker starts. The next controller writes it again.",
-                (Flaw.INCOMPATIBLE,),
-                since=(2, 7),
-                stops_start=True,
-                stops_brokers=True,
-            ),
+    Place.MIGRATION: (
+        Consequence(
+            "a migration to KRaft does not begin",
+            "If no KRaft controller has copied ZooKeeper, delete /migration.",
+            _UNREADABLE,
+            (3, 4),
         ),
     ),
-    Place.MIGRATION: Znode(
-        MigrationZnode,
-        (
-            Consequence(
-                "a migration to KRaft does not begin",
-                "If no KRaft controller has copied ZooKeeper, delete /migration.",
-                _UNREADABLE,
-                since=(3, 4),
-            ),
+    Place.REASSIGN_PARTITIONS: (
+        _ends_controllers(_NO_CONTROLLER, "Delete /admin/reassign_partitions.", (Flaw.NULL,)),
+        Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.UNPARSABLE, *_ODD)),
+        Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.EMPTY,), _EMPTY_THROWS),
+    ),
+    Place.PREFERRED_ELECTION: _throws("Delete /admin/preferred_replica_election."),
+    Place.BROKER: (
+        _ends_both(
+            "brokers that start and controllers that load read it and fail",
+            "Stop its broker, delete the znode if it stays, start the broker.",
+            _UNREADABLE,
+        ),
+        _ends_both(_NO_NUMBER, _DELETE_NAME, (Flaw.NO_BROKER,), (2, 8)),
+        _ends_controllers(_NO_CONTROLLER, _DELETE_NAME, (Flaw.NO_BROKER,)),
+        Consequence(
+            "no session owns it, so the broker counts as live for ever and cannot register",
+            "Check that the broker is down, delete the znode, then start the broker.",
+            (Flaw.PERSISTENT,),
         ),
     ),
-    Place.REASSIGN_PARTITIONS: Znode(
-        ReassignmentZnode,
-        (
-            Consequence(_NO_CONTROLLER, "Delete /admin/reassign_partitions.", (Flaw.NULL,), stops_controllers=True),
-            Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.UNPARSABLE, *_ODD)),
-            Consequence(_REQUEST_IGNORED, _DELETE_REQUEST, (Flaw.EMPTY,), since=_EMPTY_THROWS),
+    Place.TOPIC: (
+        *_throws(_WRITE_BACK),
+        _misleads("the next controller loads a topic without partitions, and elects no leaders for it", _WRITE_BACK),
+    ),
+    Place.PARTITION_STATE: (
+        *(each._replace(then_fail_over=True) for each in _throws(_WRITE_STATE)),
+        _misleads("the next controller takes the partition for new, and cannot elect a leader", _WRITE_STATE),
+        _misleads(
+            "the next controller takes the partition for new, and brokers that have it ignore leader epoch 0",
+            f"{_WRITE_STATE} If no broker has the partition, no state is needed.",
+            (Flaw.ABSENT,),
         ),
     ),
-    Place.PREFERRED_ELECTION: Znode(PartitionsZnode, _ends_controllers("Delete /admin/preferred_replica_election.")),
-    Place.BROKER: Znode(
-        BrokerZnode,
-        (
-            Consequence(
-                "brokers that start and controllers that load read it and fail",
-                "Stop its broker, delete the znode if it stays, start the broker.",
-                _UNREADABLE,
-                stops_start=True,
-                stops_controllers=True,
-            ),
-            Consequence(
-                "no session owns it, so the broker counts as live for ever and cannot register",
-                "Check that the broker is down, delete the znode, then start the broker.",
-                (Flaw.PERSISTENT,),
-            ),
+    Place.TOPIC_CONFIG: (
+        _ends_start("brokers that host the topic fail at their start", _WRITE_SETTINGS, _ODD),
+        Consequence("the topic has the brokers' defaults", _WRITE_SETTINGS, (Flaw.UNPARSABLE,)),
+    ),
+    Place.BROKER_CONFIG: (
+        _ends_start("the brokers that read it fail at their start", _WRITE_SETTINGS, _ODD),
+        Consequence("the brokers have the settings of their files", _WRITE_SETTINGS, (Flaw.UNPARSABLE,)),
+        _ends_start(_NO_START, _DELETE_NAME, (Flaw.NO_BROKER,)),
+    ),
+    Place.USER: (
+        *_QUOTA,
+        _ends_start(
+            "the user cannot log in, and a broker that allows this mechanism reads it at its start and ends",
+            "Delete the key and give the user a new password with kafka-configs.sh, before a broker restarts.",
+            (Flaw.NO_CREDENTIAL,),
         ),
     ),
-    Place.TOPIC: Znode(
-        TopicZnode,
-        (
-            *_ends_controllers(_WRITE_BACK),
-            Consequence(
-                "the next controller loads a topic without partitions, and elects no leaders for it",
-                _WRITE_BACK,
-                (Flaw.UNPARSABLE, Flaw.EMPTY),
-                misleads_controllers=True,
-                then_fail_over=True,
-            ),
+    Place.CLIENT: _QUOTA,
+    Place.IP: _QUOTA,
+    Place.ACL: (
+        _ends_start(
+            "a broker with the ZooKeeper authorizer reads it at its start and ends",
+            "Write the entry again with a principal like User:alice, or delete the znode and give the rights again "
+            "with kafka-acls.sh, before a broker restarts.",
+            (*_ODD, Flaw.NULL),
         ),
     ),
-    Place.PARTITION_STATE: Znode(
-        StateZnode,
-        (
-            *(each._replace(then_fail_over=True) for each in _ends_controllers(_WRITE_STATE)),
-            Consequence(
-                "the next controller takes the partition for new, and cannot elect a leader",
-                _WRITE_STATE,
-                (Flaw.UNPARSABLE, Flaw.EMPTY),
-                misleads_controllers=True,
-                then_fail_over=True,
-            ),
-            Consequence(
-                "the next controller takes the partition for new, and brokers that have it ignore leader epoch 0",
-                f"{_WRITE_STATE} If no broker has the partition, no state is needed.",
-                (Flaw.ABSENT,),
-                misleads_controllers=True,
-                then_fail_over=True,
-            ),
+    Place.PRODUCER_IDS: (
+        _ends_start(
+            "with inter.broker.protocol.version up to 2.8 a broker that starts reads it and ends, and with a later one "
+            "no producer gets an id",
+            _PRODUCER_IDS,
+            (Flaw.UNPARSABLE, Flaw.WRONG_TYPE),
+        ),
+        Consequence("no producer gets an id", _PRODUCER_IDS, (Flaw.NO_NEXT,)),
+    ),
+    Place.REGISTRATIONS: (
+        _ends_start("a broker with another login cannot register and ends at its start", _OPEN, (Flaw.LOCKED,)),
+        Consequence(
+            "these brokers cannot copy from one another, and the controller reaches only those with a listener like "
+            "its own",
+            "Give every broker one listener of a common name and protocol, and set it as inter.broker.listener.name. "
+            "Restart first the brokers that lack it.",
+            (Flaw.NO_COMMON_LISTENER,),
+        ),
+        Consequence(
+            "a broker whose zookeeper.connect has another chroot gets no partition of this cluster",
+            "If it should be one of this cluster, correct its zookeeper.connect and restart it.",
+            (Flaw.ELSEWHERE,),
         ),
     ),
-    Place.TOPIC_CONFIG: Znode(
-        ConfigZnode,
-        (
-            Consequence("brokers that host the topic fail at their start", _WRITE_SETTINGS, _ODD, stops_start=True),
-            Consequence("the topic has the brokers' defaults", _WRITE_SETTINGS, (Flaw.UNPARSABLE,)),
+    Place.CHROOT: (
+        _ends_controllers(
+            "a broker with another login cannot create /controller, so no broker becomes controller",
+            _OPEN,
+            (Flaw.LOCKED,),
         ),
     ),
-    Place.BROKER_CONFIG: Znode(
-        ConfigZnode,
-        (
-            Consequence("the brokers that read it fail at their start", _WRITE_SETTINGS, _ODD, stops_start=True),
-            Consequence("the brokers have the settings of their files", _WRITE_SETTINGS, (Flaw.UNPARSABLE,)),
+    Place.ISR_CHANGE: (
+        Consequence(
+            "the controller removes it unread, so brokers hear later of these ISRs",
+            "Nothing is to be done.",
+            _UNREADABLE,
         ),
     ),
-    Place.USER: Znode(ConfigZnode, (*_QUOTA, _CREDENTIAL)),
-    Place.CLIENT: Znode(ConfigZnode, _QUOTA),
-    Place.IP: Znode(ConfigZnode, _QUOTA),
-    Place.ACL: Znode(
-        None,
-        (
-            Consequence(
-                "a broker with the ZooKeeper authorizer reads it at its start and ends",
-                "Write the entry again with a principal like User:alice, or delete the znode and give the rights again "
-                "with kafka-acls.sh, before a broker restarts.",
-                (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION, Flaw.NULL),
-                stops_start=True,
-            ),
-        ),
-    ),
-    Place.PRODUCER_IDS: Znode(
-        None,
-        (
-            Consequence(
-                "with inter.broker.protocol.version up to 2.8 a broker that starts reads it and ends, and with a "
-                "later one no producer gets an id",
-                _PRODUCER_IDS,
-                (Flaw.UNPARSABLE, Flaw.WRONG_TYPE),
-                stops_start=True,
-            ),
-            Consequence("no producer gets an id", _PRODUCER_IDS, (Flaw.NO_NEXT,)),
-        ),
-    ),
-    Place.REGISTRATIONS: Znode(
-        None,
-        (
-            Consequence(
-                "a broker with another login cannot register and ends at its start",
-                _OPEN,
-                (Flaw.LOCKED,),
-                stops_start=True,
-            ),
-            Consequence(
-                "these brokers cannot copy from one another, and the controller reaches only those with a listener "
-                "like its own",
-                "Give every broker one listener of a common name and protocol, and set it as "
-                "inter.broker.listener.name. Restart first the brokers that lack it.",
-                (Flaw.NO_COMMON_LISTENER,),
-            ),
-        ),
-    ),
-    Place.CHROOT: Znode(
-        None,
-        (
-            Consequence(
-                "a broker with another login cannot create /controller, so no broker becomes controller",
-                _OPEN,
-                (Flaw.LOCKED,),
-                stops_controllers=True,
-            ),
-        ),
-    ),
-    Place.DELETE_TOPIC: Znode(),  # the name is the request
-    Place.ISR_CHANGE: Znode(
-        PartitionsZnode,
-        (
-            Consequence(
-                "the controller removes it unread, so brokers hear later of these ISRs",
-                "Nothing is to be done.",
-                _UNREADABLE,
-            ),
-        ),
-    ),
-    Place.LOG_DIR_EVENT: Znode(
-        LogDirEventZnode,
-        (
-            Consequence(
-                "the controller removes it unread, so partitions in a failed log directory may keep their leader",
-                "Restart the broker whose log directory failed.",
-                _UNREADABLE,
-            ),
+    Place.LOG_DIR_EVENT: (
+        Consequence(
+            "the controller removes it unread, so partitions in a failed log directory may keep their leader",
+            "Restart the broker whose log directory failed.",
+            _UNREADABLE,
         ),
     ),
 }
-"""Every znode that Kafka reads and Kontrast records. Flaws without a consequence are harmless to Kafka."""
+"""Flaws without a consequence are harmless to Kafka."""
+
+_CONTENTS: Final[Mapping[Place, type[ZnodeContent]]] = {
+    Place.CLUSTER_ID: ClusterIdZnode,
+    Place.CONTROLLER: ControllerZnode,
+    Place.FEATURE: FeatureZnode,
+    Place.MIGRATION: MigrationZnode,
+    Place.REASSIGN_PARTITIONS: ReassignmentZnode,
+    Place.PREFERRED_ELECTION: PartitionsZnode,
+    Place.BROKER: BrokerZnode,
+    Place.TOPIC: TopicZnode,
+    Place.PARTITION_STATE: StateZnode,
+    Place.ISR_CHANGE: PartitionsZnode,
+    Place.LOG_DIR_EVENT: LogDirEventZnode,
+    **dict.fromkeys((Place.TOPIC_CONFIG, Place.BROKER_CONFIG, Place.USER, Place.CLIENT, Place.IP), ConfigZnode),
+}
 
 
 def consequence_of(path: str, flaw: Flaw, release: Release = _NEWEST) -> Consequence | None:
     """Return the consequence of a flawed znode in this release, None if the flaw is harmless."""
-    znode = ZNODES.get(place_of(path), _UNKNOWN_ZNODE)
-    for consequence in znode.consequences:
-        if flaw in consequence.flaws and release >= consequence.since:
-            return consequence
-    return None
+    rows = CONSEQUENCES.get(place_of(path), ())
+    return next((each for each in rows if flaw in each.flaws and release >= each.since), None)
 
 
 def flaw_of(path: str, data: bytes | str | None) -> Flaw | None:
     """Return the flaw in a znode's content as Kafka 3.9 reads it, None for sound content."""
-    content = ZNODES.get(place_of(path), _UNKNOWN_ZNODE).content
+    content = _CONTENTS.get(place_of(path))
     if content is None or (content is ConfigZnode and not data):
         return None
     try:
@@ -395,6 +330,3 @@ def flaw_of(path: str, data: bytes | str | None) -> Flaw | None:
     except ZnodeError as error:
         return error.flaw
     return None
-
-
-_UNKNOWN_ZNODE: Final = Znode()

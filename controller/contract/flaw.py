@@ -21,6 +21,8 @@ class Flaw(Enum):
     LOCKED = "open to one login only"
     NO_NUMBER = "no quota, because a value is no number"
     NEAR_ZERO = "near zero"
+    ELSEWHERE = "without a broker of another chroot"
+    NO_BROKER = "not named by a broker's number"
     NO_ADDRESS = "a name that is no IP address"
     NO_CREDENTIAL = "no credential that Kafka can read"
     NO_NEXT = "no block of producer ids"

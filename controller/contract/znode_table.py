@@ -116,6 +116,8 @@ def place_of(path: str) -> Place:
     """Return the meaning of any path in the table, with those that have no records."""
     place = locate(path).place
     if place is Place.OTHER:
+        if path.startswith("/brokers/ids/"):
+            return Place.BROKER  # of a name that is no number
         besides = (beside for begin, beside in _READ_BESIDES.items() if path.startswith(begin))
         return _UNRECORDED.get(path) or next(besides, place)
     return place

@@ -285,7 +285,12 @@ class Header(msgspec.Struct, array_like=True):
             profile.replicates_without_adding,
             tuple(sorted((BrokerId(int(broker)), least) for broker, least in dynamic.items() if broker.isdecimal())),
             self.topic_ranks,
+            self._older_than_features() if profile.caps_min_isr else frozenset(),
         )
+
+    def _older_than_features(self) -> frozenset[BrokerId]:
+        """Return the brokers whose registration is of a release before 2.7, in a cluster that others have upgraded."""
+        return frozenset(at for at, each in self.brokers.items() if each.least_release and each.least_release < (2, 7))
 
     def _dynamic_least_in_sync(self) -> dict[str, int]:
         found = {

@@ -88,6 +88,7 @@ class CountingRules(NamedTuple):
     adding_need_not_follow: bool  # a partition is not under-replicated for lack of replicas that are being added
     least_in_sync_on: tuple[tuple[BrokerId, int], ...] = ()  # by leader, where its broker has a setting of its own
     topic_ranks: TopicRanks = ()  # which decide the examples of a sentence
+    uncapped: frozenset[BrokerId] = frozenset()  # leaders of an older release, which the cap does not concern
 
     def least_in_sync_under(self, leader: BrokerId) -> int:
         """Return the least number of in-sync replicas for topics without an own setting, on this leader."""

@@ -18,6 +18,7 @@ import msgspec
 
 from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.ids import BrokerId
+from controller.contract.kafka_json import integer_in
 from controller.contract.znode_table import Place, place_of
 from controller.contract.znodes import BrokerZnode, FeatureZnode, ZnodeError, decode, decode_config
 from wording.sentences import joined, listed
@@ -45,6 +46,7 @@ _FEATURE: Final = "/feature"
 _SCRAM_KEYS: Final = frozenset({"salt", "stored_key", "server_key", "iterations"})
 _DOUBLE: Final = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+_NUMBERED: Final = {"/brokers/ids": "", "/config/brokers": "<default>"}  # and the one name that is no number
 _ACL_DEPTHS: Final = {"/kafka-acl/": 3, "/kafka-acl-extended/": 4}  # /TYPE/NAME, and /PATTERN/TYPE/NAME
 _LARGEST_ID: Final = 2**63 - 1
 _BLOCK: Final = 1_000
@@ -102,7 +104,9 @@ def flaws_besides(
 
 def flaw_beside(path: str, data: bytes | None) -> FoundFlaw | None:
     """Return the flaw in the content of a znode that is not recorded, None for any other znode."""
-    place = place_of(path)
+    place, (parent, _, name) = place_of(path), path.rpartition("/")
+    if parent in _NUMBERED and integer_in(name) is None and name != _NUMBERED[parent]:
+        return FoundFlaw(Flaw.NO_BROKER)
     try:
         if place in (Place.USER, Place.CLIENT, Place.IP):
             return _flaw_of_quotas(place, path, decode_config(data).config)

@@ -54,6 +54,7 @@ SINCE: Final[Mapping[str, Release]] = MappingProxyType(
         "hears_isr_changes_at_once": (2, 7),  # AlterIsr, from IBP 2.7-IV2 on
     }
 )
+CAPPED_SINCE: Final = SINCE["caps_min_isr"]
 OLDEST: Final[Release] = (0, 10)
 NEWEST: Final[Release] = (3, 9)
 

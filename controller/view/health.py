@@ -44,7 +44,7 @@ def is_without_trace(header: Header, broker: BrokerId) -> bool:
     is_told = False
     for alert in header.alerts.open.values():  # a page asks this several times, and a generator costs as many calls
         is_told = is_told or (alert.kind == BROKER_UNKNOWN.name and broker in alert.brokers)
-    return hosted > 0 and (is_told or hosted == counts.unproven_on.get(broker, 0))
+    return hosted > 0 and (broker < 0 or is_told or hosted == counts.unproven_on.get(broker, 0))
 
 
 def absence(brokers: Iterable[BrokerId], header: Header) -> str:
@@ -156,7 +156,8 @@ def needed_in_sync(by_topic: int | None, leader: BrokerId, replicas: int, rules:
     """Return how many in-sync replicas acks=all needs in a partition with this leader and number of replicas."""
     # Called four times for a change of an ISR. Each saved call is a thirtieth of the change.
     needed = by_topic or (rules.least_in_sync_under(leader) if rules.least_in_sync_on else rules.least_in_sync)
-    return replicas if needed > replicas and rules.least_is_capped else needed
+    is_capped = needed > replicas and rules.least_is_capped and leader not in rules.uncapped
+    return replicas if is_capped else needed
 
 
 def _problem_without_leader(
@@ -261,7 +262,7 @@ def reason_for(
     if problem is Problem.STATE_UNREADABLE:
         return "its state cannot be read. Brokers that led it go on, and the next controller fails at it"
     if problem is Problem.NO_LIVE_REPLICA_AT_CREATION or value is None:
-        replicas = [_whereabout(broker, partition, header) for broker in partition.replicas]
+        replicas = [_whereabout(broker, partition, header) for broker in partition.replicas] or ["none is assigned"]
         return f"no replica was live at its creation: {joined(replicas, most=1)}"
     if problem is Problem.NO_LIVE_IN_SYNC_REPLICA:
         return _no_live_in_sync(partition, value, where, unclean=header.allows_unclean_election_of(topic))

@@ -1,8 +1,9 @@
-"""Known reasons why replicas on live brokers do not get in sync: a throttle, or no listener in common."""
+"""Known reasons why live brokers do not do their part: a throttle, no listener in common, a deletion that is off."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
+from typing import Final
 
 from controller.contract.flaw import Flaw
 from controller.contract.ids import BrokerId
@@ -10,21 +11,37 @@ from controller.model.context import EACH_BROKER, THROTTLES, Header
 from controller.view.flawed_znodes import flawed_znodes
 from wording.sentences import joined
 
+DELETING_MS: Final = 5 * 60_000
+"""How long a live broker may take to delete a replica."""
 
-def held_back(brokers: Iterable[BrokerId], header: Header) -> str:
+_DELETES_BY_DEFAULT: Final = (2, 2)  # the oldest release of which the znodes prove that it is not older than 1.0
+
+
+def deletion_off(header: Header) -> str:
+    """Return why a deletion may never start, with the step, empty if the release deletes by default."""
+    if header.releases[0] >= _DELETES_BY_DEFAULT:
+        return ""
+    return (
+        "Before 1.0 delete.topic.enable is false by default, and the deletion then never starts. If so, set it to true "
+        "and restart the brokers, or withdraw the deletion by its entry in /admin/delete_topics. If it is true, the "
+        "log of a live broker shows why it has not deleted."
+    )
+
+
+def held_back(brokers: Collection[BrokerId], header: Header) -> str:
     """Return why these live brokers do not copy, with the step that ends it, empty if no reason is known."""
     apart = (each for each in flawed_znodes(header) if each.flaw is Flaw.NO_COMMON_LISTENER)
     return throttle_of(brokers, header) or next((f"{each.with_mend}." for each in apart), "")
 
 
-def throttle_of(brokers: Iterable[BrokerId], header: Header) -> str:
-    """Return the throttles of these brokers and their removal, empty if none has a throttle."""
-    dynamic = header.configuration.dynamic
+def throttle_of(brokers: Collection[BrokerId], header: Header) -> str:
+    """Return the throttles of these followers and of all leaders, with their removal, empty if there is none."""
+    dynamic, followers = header.configuration.dynamic, set(map(str, brokers))
     rates = [
-        f"{name}={dynamic[key][name]} of /config/brokers/{key}"
-        for key in (*map(str, sorted(brokers)), EACH_BROKER)
+        f"{name}={settings[name]} of /config/brokers/{key}"
+        for key, settings in sorted(dynamic.items())
         for name in THROTTLES
-        if name in dynamic.get(key, {})
+        if name in settings and (key == EACH_BROKER or (key in followers) == (name == THROTTLES[0]))
     ]
     if not rates:
         return ""

@@ -9,8 +9,9 @@ from controller.contract.ids import BrokerId
 from controller.contract.remedies.reassignments import REASSIGN
 from controller.contract.row import NOT_KNOWN_MS
 from controller.rules.releases import release_word
+from controller.view.flawed_znodes import FlawedZnode, flawed_znodes
 from controller.view.health import is_without_session
-from controller.view.types import Broker, Context, Partition
+from controller.view.types import Broker, Context, Header, Partition
 from questions.doubts import blindness
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about, whereabout
@@ -43,12 +44,16 @@ def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
         picture,
         f"broker {broker}",
         whereabout(broker, picture).removeprefix(f"broker {broker} "),
-        is_well=registered is not None and not is_without_session(broker, header),
+        is_well=registered is not None and not is_without_session(broker, header) and not _flawed(header, broker),
         since=None if registered is not None else picture.since(away_ms),
         statements=_statements(picture, broker),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, brokers=(broker,)),
     )
+
+
+def _flawed(header: Header, broker: BrokerId) -> list[FlawedZnode]:
+    return [each for each in flawed_znodes(header) if each.path == f"/brokers/ids/{broker}"]
 
 
 def _hosted(context: Context, broker: BrokerId) -> Hosted:
@@ -81,6 +86,7 @@ def _partitions(context: Context) -> Iterator[tuple[Partition, bool]]:
 def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
     header, hosted = picture.header, _hosted(picture.context, broker)
     registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
+    yield from (Statement("registration", f"{each.with_mend}.") for each in _flawed(header, broker))
     yield from _machine(registered or (None if departure is None else departure.was), is_away=registered is None)
     if registered is not None and registered.inferred:
         yield Statement(

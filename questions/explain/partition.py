@@ -12,6 +12,7 @@ from controller.contract.problem import UNUSABLE, Problem
 from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
+from controller.rules.releases import CAPPED_SINCE
 from controller.view.advice import advice_for
 from controller.view.flawed_znodes import flawed_znodes
 from controller.view.health import (
@@ -248,7 +249,9 @@ class _PartitionFacts:
             return Statement("acks=all", "rejected, because it has no live leader")
         rules = self._header.counting_rules
         needed = needed_in_sync(self._topic.min_insync_replicas, value.leader, len(partition.replicas), rules)
-        certainty = Certainty.SEEN if self._topic.min_insync_replicas is not None else Certainty.ASSUMED
+        by_topic, span = self._topic.min_insync_replicas, self._header.releases
+        is_cap_known = (by_topic or 0) <= len(partition.replicas) or not span[0] < CAPPED_SINCE <= span[1]
+        certainty = Certainty.SEEN if by_topic is not None and is_cap_known else Certainty.ASSUMED
         if takes_acks_all(partition, self._topic):
             return Statement(
                 "acks=all", f"accepted: {len(value.isr)} in sync, min.insync.replicas needs {needed}", certainty
@@ -305,6 +308,8 @@ class _PartitionFacts:
         partition, header, value = self._partition, self._header, self._value
         elector = f"controller {header.controller}" if header.acting else "the next controller"
         if partition.problem is Problem.NO_LIVE_REPLICA_AT_CREATION:
+            if not partition.replicas:
+                return "when the topic's znode assigns brokers to it and a controller fails over"
             return f"when {one_of(partition.replicas)} registers. Then {elector} creates it"
         if value is None:
             return f"as soon as {elector} writes its first state"

@@ -14,6 +14,7 @@ from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
 from controller.view.advice import topics_without_id
 from controller.view.health import absence
+from controller.view.held_back import DELETING_MS, deletion_off
 from controller.view.types import Partition, Topic
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from questions.clients.groups import (
@@ -108,7 +109,7 @@ def _statements(
         says = f"{each.setting}={each.value}, but Kafka expects {each.expected}. Every broker fails at its next start"
         yield Statement("setting", says)
     if topic.queued_for_deletion:
-        yield from _deletion(picture, topic)
+        yield from _deletion(picture, name, topic)
     moving = [number for number, partition in topic.partitions.items() if partition.reassigning]
     if moving:
         named = joined(list(map(str, sorted(moving))))
@@ -152,12 +153,15 @@ def _unparsable(picture: Picture, name: str) -> Iterator[Unparsable]:
     return (each for each in found if each.topic == name)
 
 
-def _deletion(picture: Picture, topic: Topic) -> Iterator[Statement]:
+def _deletion(picture: Picture, name: str, topic: Topic) -> Iterator[Statement]:
     away = sorted({at for partition in topic.partitions.values() for at in picture.unregistered(partition.replicas)})
     waits = f"waits until {listed(away, 'returns')}" if away else "its brokers are asked to delete their replicas"
     yield Statement("deletion", waits, Certainty.EXPECTED)
+    asked_ms = picture.written_ms.get(f"/admin/delete_topics/{name}", picture.as_of_ms)
     if away:
         yield Statement("", absence(away, picture.header))
+    elif picture.as_of_ms - asked_ms >= DELETING_MS and (why := deletion_off(picture.header)):
+        yield Statement("do", why)
     states = [state for partition in topic.partitions.values() for state in partition.all_replica_states.values()]
     deleted = states.count(ReplicaState.DELETION_SUCCESSFUL)
     yield Statement("", f"{deleted} of {counted(len(states), 'replica')} deleted on their brokers", Certainty.INFERRED)

@@ -134,8 +134,53 @@ CASES: Final[Mapping[str, Case]] = {
             **broker(3, 5, features={}),
         }
     ),
+    # registrations and names of brokers
+    "registration-no-json": _beside("/brokers/ids/2", b"hello"),
+    "registration-null": _beside("/brokers/ids/2", None),
+    "registration-of-an-odd-endpoint": Case({**WELL_IN_3_9, **broker(2, 5, endpoints=["PLAINTEXT:k2:9092"])}),
+    "registration-without-protocols": Case({**WELL_IN_3_9, **broker(2, 5, listener_security_protocol_map={})}),
+    "broker-of-no-number": Case({**WELL_IN_3_9, "/brokers/ids/two": broker(2, 5)["/brokers/ids/2"]}),
+    "settings-of-no-number": _beside("/config/brokers/b2", {"version": 1, "config": {}}),
+    "settings-of-a-host": _beside("/config/brokers/k2.example", b""),
+    "broker-minus-one": Case({**WELL_IN_3_9, **assigned("e", [-1, 1], with_id=True), **state("e", 0, 1, [1])}),
+    # partitions that no return of a broker helps
+    "isr-empty": Case(
+        {**WELL_IN_3_9, **assigned("e", [1, 2], with_id=True), **state("e", 0, -1, [])}, patience_seconds=11
+    ),
+    "replicas-empty": Case({**WELL_IN_3_9, **assigned("e", [], with_id=True)}),
+    # the least in-sync replicas where leaders are of several releases
+    "min-isr-of-mixed-releases": Case(
+        {
+            **WELL_IN_3_9,
+            **broker(1, 4),
+            **led("old", [1, 2], with_id=True),
+            **led("new", [2, 1], with_id=True),
+            **settings("/config/topics/old", min_insync_replicas="3"),
+            **settings("/config/topics/new", min_insync_replicas="3"),
+        },
+        patience_seconds=31,
+    ),
+    "throttle-of-a-leader": Case(
+        {
+            **WELL_IN_3_9,
+            **state("t", 0, 1, [1]),
+            **settings("/config/topics/t", leader_replication_throttled_replicas="*"),
+            **settings("/config/brokers/1", leader_replication_throttled_rate="1"),
+        }
+    ),
+    "nobody-of-one-login": Case(
+        {path: each for path, each in WELL_IN_3_9.items() if path != "/controller"},
+        acls={"/controller_epoch": _ONE_LOGIN},
+    ),
+    "nobody-where-no-broker-is": Case(
+        {path: each for path, each in WELL_IN_3_9.items() if not path.startswith(("/brokers/ids/", "/controller"))}
+    ),
+    "election-left": Case(
+        {**WELL_IN_3_9, "/admin/preferred_replica_election": {"version": 1, "partitions": []}}, patience_seconds=31
+    ),
     # the cluster's id
     "cluster-id-gone": Case(WELL_IN_3_9, lacks=("/cluster/id",)),
+    "cluster-id-of-no-character": _beside("/cluster/id", {"version": "1", "id": ""}),
     "cluster-id-null": _beside("/cluster/id", None),
     "cluster-id-no-json": _beside("/cluster/id", b"AAAA"),
     "cluster-id-a-number": _beside("/cluster/id", {"version": "1", "id": 5}),
@@ -229,7 +274,7 @@ _ELECTION: Final = (
     Answer("lint", 1, ("digest:kafka alone",)),
     Answer("restartable --broker 1", 1, ("digest:kafka alone",)),
     Answer("restartable --broker 2", 0),
-    Answer("check", 0),
+    Answer("check", 0, ("unreadable-znode: .*digest:kafka alone",)),
 )
 _UNCLEAN: Final = (
     Answer(
@@ -256,6 +301,48 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     "acl-of-another": _starts_fail("/kafka-acl/Group/g"),
     "feature-": _starts_fail("/feature", "ends, at its start and within seconds"),
     "cluster-id-": _starts_fail("/cluster/id"),
+    "registration-": (
+        *_starts_fail("/brokers/ids/2"),
+        Answer("check", 1, ("Stop its broker",), ("Start broker", "BrokerAbsent", "is down")),
+        Answer("restartable --broker 1", 1, ("/brokers/ids/2",), ("start it", "is down")),
+        Answer("explain t-0", 0, ("broker 2 is live",)),
+        Answer("explain broker 2", 1, ("/brokers/ids/2 (is|has).* Stop its broker",)),
+    ),
+    "broker-of-no": _starts_fail("/brokers/ids/two", "Delete the znode"),
+    "settings-of-no": _starts_fail("/config/brokers/b2", "Delete the znode"),
+    "settings-of-a": _starts_fail("/config/brokers/k2.example"),
+    "broker-minus": (Answer("check", 1, ("broker -1 has never registered",), ("Start broker",)),),
+    "isr-empty": (
+        Answer("check --long", 1, ("do: Elect another live replica",), ("can return", "Bring back")),
+        Answer("explain e-0", 1, ("only by an unclean election",)),
+    ),
+    "replicas-empty": (
+        Answer("check", 1, ("first step: Assign brokers to the partition",), ("an election", "can return")),
+        Answer("explain e-0", 1, ("none is assigned", "assigns brokers"), ("no broker registers",)),
+    ),
+    "min-isr-of": (
+        Answer("check", 1, (r"1 partition rejects acks=all \(old-0\)",)),
+        Answer("explain old-0", 1, ("rejected: 2 in sync, min.insync.replicas needs 3",)),
+        Answer("explain new-0", 0, (r"needs 2 \[assumed\]",)),
+        Answer("lint", 1, ("old .min.insync.replicas 3, 2 replicas.",), ("new .min",)),
+    ),
+    "throttle-of-a": (
+        Answer("explain t-0", 1, ("leader.replication.throttled.rate=1 of /config/brokers/1 holds back",)),
+        Answer("restartable --broker 3", 1, ("leader.replication.throttled.rate=1 of /config/brokers/1 holds back",)),
+    ),
+    "nobody-of": (
+        Answer("check --long", 1, ("expected: Each election fails", "do: Give the brokers' login"), ("Any live",)),
+        Answer("explain controller", 1, ("digest:kafka alone",)),
+    ),
+    "nobody-where": (Answer("check --long", 1, ("do: Start the brokers",), ("Any live broker", "at once")),),
+    "election-left": (
+        Answer(
+            "check",
+            0,
+            ("leftover-election-request: /admin/preferred_replica_election .Delete",),
+            ("reassign_partitions",),
+        ),
+    ),
     "producer-ids-": _starts_fail("/latest_producer_id_block"),
     "epoch-": _ELECTION,
     "chroot-of": _ELECTION,

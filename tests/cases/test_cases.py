@@ -166,7 +166,7 @@ def sessions() -> Iterator[list[KazooClient]]:
 
 
 @pytest.fixture
-def address(shared_zookeeper: str, sessions: list[KazooClient], written: dict[str, str]):
+def address(shared_zookeeper: str, sessions: list[KazooClient], written: dict[str, tuple[str, float]]):
     """Return a function that writes a case once, and returns HOST:PORT/CHROOT."""
 
     def of(name: str) -> str:
@@ -175,18 +175,21 @@ def address(shared_zookeeper: str, sessions: list[KazooClient], written: dict[st
             client.start(timeout=30)
             sessions.append(client)
         if name not in written:
-            chroot = f"/case-{name}-{uuid4().hex[:8]}"
-            CASES[name].write(sessions[0], chroot)
-            time.sleep(CASES[name].patience_seconds)
-            written[name] = shared_zookeeper + chroot
-        return written[name]
+            patient = [other for other, case in CASES.items() if case.patience_seconds and other not in written]
+            for each in (name, *patient):
+                chroot = f"/case-{each}-{uuid4().hex[:8]}"
+                CASES[each].write(sessions[0], chroot)
+                written[each] = shared_zookeeper + chroot, time.monotonic()
+        at, since = written[name]
+        time.sleep(max(0.0, CASES[name].patience_seconds - (time.monotonic() - since)))
+        return at
 
     return of
 
 
 @pytest.fixture(scope="module")
-def written() -> dict[str, str]:
-    """Return the addresses of written cases."""
+def written() -> dict[str, tuple[str, float]]:
+    """Return the addresses of written cases, each with the time when it was written."""
     return {}
 
 
@@ -231,6 +234,21 @@ def test_servers_that_are_no_ensemble_are_not_one_cluster(address, shared_zookee
             assert exit_code == 3
         client.stop()
         client.close()
+
+
+def test_a_broker_that_registered_in_another_chroot_is_told(tmp_path):
+    with ZooKeeper(tmp_path) as own:
+        client = KazooClient(own.connect_string)
+        client.start(timeout=30)
+        Case(znodes.WELL_IN_3_9).write(client, "/kafka")
+        for chroot, ids in (("/kafak", (4,)), ("/other", (1,)), ("", (5,))):
+            Case(znodes.brokers(*ids)).write(client, chroot)
+        exit_code, said = ask("lint", f"{own.connect_string}/kafka")
+        client.stop()
+        client.close()
+    assert exit_code == 1
+    assert re.search("lacks broker 5, registered in / of .*; broker 4, registered in /kafak of", said), said
+    assert "broker 1, registered" not in said
 
 
 def test_every_case_is_asked():

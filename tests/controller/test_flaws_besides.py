@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from controller.contract.alert_row import Severity
-from controller.contract.consequences import ZNODES, consequence_of, flaw_of
+from controller.contract.consequences import CONSEQUENCES, consequence_of, flaw_of
 from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.problem import Problem
@@ -21,7 +21,7 @@ from controller.rules.flaws_besides import Grant, flaw_beside, flaws_besides
 from controller.view.advice import advice_for, harm_of_failover
 from controller.view.flawed_znodes import flawed_znodes, harming_failovers, no_controller_because
 from controller.view.held_back import held_back
-from tests.controller.znode_history import ZnodeHistory
+from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, state_znode, topic_znode
 
 STATE = "/brokers/topics/t/partitions/0/state"
 BLOCK = "/latest_producer_id_block"
@@ -55,6 +55,10 @@ def registration(version: int = 5, **fields: object) -> bytes:
         ("/config/users/u", config(controller_mutation_rate=""), Flaw.NO_NUMBER),
         ("/config/users/u", config(unknown="x"), None),
         ("/config/users/u", b"x", None),
+        ("/brokers/ids/two", b"{}", Flaw.NO_BROKER),
+        ("/brokers/ids/2", b"{}", None),
+        ("/config/brokers/k2.example", b"", Flaw.NO_BROKER),
+        ("/config/brokers/<default>", b"", None),
         ("/config/users/u", None, None),
         ("/config/users/u", config(producer_byte_rate=1), Flaw.WRONG_TYPE),
         ("/config/users/u", config(**{"SCRAM-SHA-256": SCRAM}), None),
@@ -170,7 +174,7 @@ def test_each_path_has_its_place_and_only_recorded_ones_are_located():
 
 
 def test_every_flaw_of_the_table_has_a_predicate():
-    flaws = {flaw for znode in ZNODES.values() for each in znode.consequences for flaw in each.flaws}
+    flaws = {flaw for rows in CONSEQUENCES.values() for each in rows for flaw in each.flaws}
     assert all(flaw.predicate.startswith(("is ", "has ")) for flaw in flaws)
 
 
@@ -337,3 +341,59 @@ def test_an_empty_isr_with_all_replicas_live_starts_no_broker():
     (alert,) = (row for row in history.open_alerts().values() if row.alert == "PartitionsOffline")
     assert alert.action.endswith("You lose the records that only in-sync replicas have.")
     assert not re.search("[Ss]tart|[Bb]ring", alert.action)
+
+
+def test_an_unreadable_registration_is_of_a_live_broker():
+    history = ZnodeHistory(release=(3, 9))
+    history.snapshot(
+        ("/controller", controller_znode(1)),
+        ("/controller_epoch", b"1"),
+        ("/brokers/ids/1", broker_znode(1)),
+        ("/brokers/ids/2", b"x"),
+        ("/brokers/topics/t", topic_znode({0: [1, 2]})),
+        (STATE, state_znode(1, 0, [1, 2], 1)),
+    )
+    history.heartbeat(61_000)
+    header = history.context.header
+    assert (set(header.brokers), header.flawed) == ({1, 2}, {"/brokers/ids/2": Flaw.UNPARSABLE})
+    assert {row.alert for row in history.open_alerts().values()} == {"ZnodeRefused", "StartWillFail"}
+    history.write("/brokers/ids/1", b"x")
+    assert history.context.header.brokers[1].endpoints == header.brokers[1].endpoints
+    assert place_of("/brokers/ids/two") is Place.BROKER
+
+
+def test_a_partition_without_replicas_is_assigned_some():
+    history = a_cluster()
+    history.topic("e", {0: []})
+    history.heartbeat(61_000)
+    (alert,) = (row for row in history.open_alerts().values() if row.alert == "PartitionsOffline")
+    assert alert.action == "Assign brokers to the partition in the topic's znode, or take it out of there."
+
+
+@pytest.mark.parametrize(
+    ("release", "step"), [((1, 1), "Before 1.0 delete.topic.enable"), ((2, 8), "The log of a live")]
+)
+def test_an_old_deletion_names_the_setting_where_the_release_may_not_delete(release, step):
+    history = ZnodeHistory(release=release).start(1, 2, controller=1, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
+    history.delete_topic("t")
+    history.heartbeat(301_000)
+    (alert,) = (row for row in history.open_alerts().values() if row.alert == "DeletionStuck")
+    assert alert.action.startswith(step)
+    assert ("does nothing" in alert.expected) == (release < (2, 0))
+
+
+def test_a_leader_of_an_older_release_does_not_cap_the_least_in_sync_replicas():
+    history = ZnodeHistory(release=(3, 9))
+    least = {"version": 1, "config": {"min.insync.replicas": "3"}}
+    history.snapshot(
+        ("/controller", controller_znode(2)),
+        ("/controller_epoch", b"1"),
+        ("/brokers/ids/1", {**broker_znode(1), "version": 4}),
+        ("/brokers/ids/2", {**broker_znode(2), "version": 5}),
+        ("/brokers/topics/t", topic_znode({0: [1, 2], 1: [2, 1]})),
+        ("/config/topics/t", least),
+        (STATE, state_znode(1, 0, [1, 2], 1)),
+        (STATE.replace("/0/", "/1/"), state_znode(2, 0, [2, 1], 1)),
+    )
+    problems = [history.row("t", number).problem for number in (0, 1)]
+    assert problems == [Problem.UNDER_MIN_ISR.value, None]

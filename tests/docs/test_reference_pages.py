@@ -11,6 +11,7 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.rules.migration_phases import NEXT_PHASE
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+from controller.view import held_back
 from lab.pages import DOCS
 from migration.preflight.check import Outcome, nothing
 from migration.preflight.report import CHECKS
@@ -67,7 +68,7 @@ def test_it_says_when_a_kind_opens(kind, opens):
         (kinds.PARTITIONS_OFFLINE, f"{kinds.ELECTION_DUE.patience_ms // 1_000} s"),
         (kinds.GHOST_CONTROLLER, f"{controller_conditions._UNREGISTERED_MS // 1_000} s"),
         (kinds.PREFERRED_IMBALANCE, f"{controller_conditions._REBALANCE_AFTER_MS // 60_000} min"),
-        (kinds.DELETION_STUCK, f"{partition_conditions._DELETING_MS // 60_000} min"),
+        (kinds.DELETION_STUCK, f"{held_back.DELETING_MS // 60_000} min"),
         (kinds.REASSIGNMENT_STUCK, f"{partition_conditions._COPYING_MS // 60_000} min"),
     ],
 )

@@ -48,12 +48,14 @@ TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
 UNTRIED: Final = frozenset(
     {
         "Delete /feature before a broker starts. The next controller writes it again.",
+        "Delete the znode before a broker restarts.",
+        "If it should be one of this cluster, correct its zookeeper.connect and restart it.",
         "Delete the key and give the user a new password with kafka-configs.sh, before a broker restarts.",
         "Delete the znode, or write it under an IP address, before a broker restarts.",
         "Give every broker one listener of a common name and protocol, and set it as "
         "inter.broker.listener.name. Restart first the brokers that lack it.",
         "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with "
-        "the login that owns the znode, before the controller's broker restarts.",
+        "the login that owns the znode, before a broker restarts.",
         "Restart no broker before you know why. If the brokers are the same as before: Write the "
         "cluster.id of a broker's meta.properties back.",
         "Restart no broker. Write the cluster.id of a broker's meta.properties back.",

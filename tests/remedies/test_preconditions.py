@@ -24,15 +24,17 @@ from controller.view.types import Header
 from ingest.complete_read import CompleteRead
 from ingest.observed.observations import Value
 from ingest.observed.paths import is_recorded
-from questions.everywhere.lint import Lint
+from questions.everywhere.lint import Lint, told_by_check
+from questions.explain.subject import Explain
 from questions.gathering import Gathering
+from questions.may_restart import restartable
 from questions.picture import Picture
 from tests.cases import deadly_znodes, znodes
 from tests.cases.znodes import Case, Content
 from tests.remedies.table import REMEDIES
 
 CASES: Mapping[str, Case] = {**znodes.CASES, **deadly_znodes.CASES}
-_STARTED = re.compile(r"[Ss]tart (?:broker|brokers) ((?:[0-9]+(?:, | and )?)+)")
+_STARTED = re.compile(r"[Ss]tart (?:broker|brokers) ((?:[0-9]+(?:, | and )?)+)|broker ([0-9]+) is down .start it")
 _FAILS_OVER = re.compile(r"(?<!not )[Dd]elete /controller(?!_)")
 _CURES = ("assign-topic-ids", "put-topic-id-back-and-fail-over")
 _SESSION = 7
@@ -74,14 +76,23 @@ def _grant(acl: ACL) -> Grant:
 
 
 def advice_of(picture: Picture) -> Iterator[str]:
-    """Yield every advice of alerts and findings."""
+    """Yield every advice of alerts and findings, and the sentences of `check`, `restartable` and `explain`."""
     yield from (row.action for row in picture.alerts)
     yield from (finding.mend for finding in Lint().ask(picture).findings)
+    yield from told_by_check(picture)
+    for broker in picture.header.brokers:
+        yield from (reason.sentence for reason in restartable(picture, broker).reasons)
+    topics = [name for name, topic in picture.context.topics if topic.exists and " " not in name]
+    partitions = (f"{name}-{number}" for name in topics for number in picture.topic(name).partitions)
+    for subject in ("controller", *topics, *partitions, *(f"broker {broker}" for broker in picture.header.brokers)):
+        explained = Explain(subject).ask(picture)
+        yield explained.headline
+        yield from (fact.says for fact in explained.statements)
 
 
 def assert_harmless(says: str, header: Header) -> None:
     """Check an advice against the cluster. The mend of a flaw may end with a failover."""
-    started = {int(broker) for found in _STARTED.findall(says) for broker in re.findall("[0-9]+", found)}
+    started = {int(broker) for found in _STARTED.findall(says) for broker in re.findall("[0-9]+", " ".join(found))}
     assert not started & header.brokers.keys(), says
     for each in flawed_znodes(header):
         says = says.replace(each.mend.removesuffix("."), "")

@@ -77,7 +77,7 @@ ZNODE_REFUSED: Final = AlertKind(
     advice=Advice(
         "Mend the znode before the next failover or restart of a broker, because Kafka reads it then.",
     ),
-    several="{count} znodes cannot be read{names}: Kafka fails at them when it reads them next",
+    several="{count} znodes cannot be read{names}: `kontrast lint` has the effect and the step of each",
     lasts_ms=10 * MINUTE_MS,
     of_replica=True,
 )
