@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.remedies.controllership import DELETE_CONTROLLER
-from controller.contract.remedies.remedy import Remedy, Way
+from controller.contract.remedies.remedy import Remedy, Way, by_shell
 
 DELETE_MIGRATION: Final = Remedy(
     name="delete-migration",
@@ -26,17 +25,14 @@ DELETE_MIGRATION_ALONE: Final = Remedy(
 )
 DELETE_CLAIM: Final = Remedy(
     name="delete-kraft-claim",
-    ways=(Way("Stop all KRaft controllers, then delete /controller.", (DELETE_CONTROLLER,)),),
+    ways=by_shell("Stop all KRaft controllers, then delete /controller.", "delete /controller"),
     changes="A broker becomes controller.",
     tried_on=("3.9.2",),
 )
 RETURN_TO_ZOOKEEPER: Final = Remedy(
     name="return-to-zookeeper",
-    ways=(
-        Way(
-            "Stop all KRaft controllers, then delete /controller and /migration.",
-            (DELETE_CONTROLLER, "zookeeper-shell.sh ZOOKEEPER delete /migration"),
-        ),
+    ways=by_shell(
+        "Stop all KRaft controllers, then delete /controller and /migration.", "delete /controller", "delete /migration"
     ),
     changes="A broker becomes controller, and KRaft's metadata is not used again.",
     loses="changes that KRaft has not written to ZooKeeper",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.remedies.remedy import Remedy, Way
+from controller.contract.remedies.remedy import Remedy, Way, by_tool
 
 _ELECTION: Final = "kafka-leader-election.sh --bootstrap-server BOOTSTRAP"
 _SETTINGS: Final = "--entity-type topics --entity-name TOPIC --alter"
+_CONFIGS: Final = f"kafka-configs.sh SERVER {_SETTINGS}"
 
 ELECT_PREFERRED: Final = Remedy(
     name="elect-preferred",
@@ -76,36 +77,17 @@ ELECT_UNCLEAN: Final = Remedy(
 )
 LOWER_MIN_ISR: Final = Remedy(
     name="lower-min-isr",
-    ways=(
-        Way(
-            "Lower min.insync.replicas of the topic.",
-            (f"kafka-configs.sh --bootstrap-server BOOTSTRAP {_SETTINGS} --add-config min.insync.replicas=1",),
-            since=(2, 5),
-        ),
-        Way(
-            "Lower min.insync.replicas of the topic.",
-            (f"kafka-configs.sh --zookeeper ZOOKEEPER {_SETTINGS} --add-config min.insync.replicas=1",),
-        ),
-    ),
+    ways=by_tool("Lower min.insync.replicas of the topic.", (2, 5), f"{_CONFIGS} --add-config min.insync.replicas=1"),
     changes="The leader accepts acks=all again.",
     loses="copies of new records",
     tried_on=("1.1.1", "2.8.2", "3.9.2"),
 )
 FORBID_UNCLEAN: Final = Remedy(
     name="forbid-unclean-elections",
-    ways=(
-        Way(
-            "Set unclean.leader.election.enable=false on the topic.",
-            (
-                f"kafka-configs.sh --bootstrap-server BOOTSTRAP {_SETTINGS} "
-                "--add-config unclean.leader.election.enable=false",
-            ),
-            since=(2, 5),
-        ),
-        Way(
-            "Set unclean.leader.election.enable=false on the topic.",
-            (f"kafka-configs.sh --zookeeper ZOOKEEPER {_SETTINGS} --add-config unclean.leader.election.enable=false",),
-        ),
+    ways=by_tool(
+        "Set unclean.leader.election.enable=false on the topic.",
+        (2, 5),
+        f"{_CONFIGS} --add-config unclean.leader.election.enable=false",
     ),
     changes="The controller elects no replica that is not in sync.",
     tried_on=("1.1.1", "2.8.2", "3.9.2"),

@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from controller.contract.remedies.controllership import DELETE_CONTROLLER
-from controller.contract.remedies.remedy import Remedy, Way
+from controller.contract.remedies.remedy import Remedy, Way, by_shell, by_tool
 
 _TOOL: Final = "kafka-reassign-partitions.sh --bootstrap-server BOOTSTRAP --reassignment-json-file"
+_MOVE: Final = "kafka-reassign-partitions.sh SERVER --reassignment-json-file move.json"
 _DELETE_REQUEST: Final = "zookeeper-shell.sh ZOOKEEPER delete /admin/reassign_partitions"
 
 REASSIGN: Final = Remedy(
     name="reassign",
-    ways=(
-        Way(
-            "Reassign the partitions (kafka-reassign-partitions.sh).",
-            (f"{_TOOL} move.json --execute", f"{_TOOL} move.json --verify"),
-            since=(2, 6),
-        ),
-        Way(
-            "Reassign the partitions (kafka-reassign-partitions.sh).",
-            (
-                "kafka-reassign-partitions.sh --zookeeper ZOOKEEPER --reassignment-json-file move.json --execute",
-                "kafka-reassign-partitions.sh --zookeeper ZOOKEEPER --reassignment-json-file move.json --verify",
-            ),
-        ),
+    ways=by_tool(
+        "Reassign the partitions (kafka-reassign-partitions.sh).", (2, 6), f"{_MOVE} --execute", f"{_MOVE} --verify"
     ),
     changes="New replicas copy the partitions, and replicas that the plan lacks are deleted after the copy.",
     tried_on=("1.1.1", "2.8.2", "3.9.2"),
@@ -66,12 +56,11 @@ RESTORE_REPLICAS: Final = Remedy(
 )
 DELETE_REASSIGNMENT_REQUEST: Final = Remedy(
     name="delete-reassignment-request",
-    ways=(
-        Way(
-            "Delete /admin/reassign_partitions, then /controller, because the controller sees the next request only "
-            "after a failover.",
-            (_DELETE_REQUEST, DELETE_CONTROLLER),
-        ),
+    ways=by_shell(
+        "Delete /admin/reassign_partitions, then /controller, because the controller sees the next request only after "
+        "a failover.",
+        "delete /admin/reassign_partitions",
+        "delete /controller",
     ),
     requires="no partition of the request is under way",
     changes="The next request there is handled.",

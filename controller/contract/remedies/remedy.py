@@ -29,6 +29,23 @@ class Way(msgspec.Struct, frozen=True):
         return self.since is None or release >= self.since
 
 
+def by_shell(says: str, *commands: str) -> tuple[Way, ...]:
+    """Return the only way, by zookeeper-shell.sh."""
+    return (Way(says, tuple(f"zookeeper-shell.sh ZOOKEEPER {command}" for command in commands)),)
+
+
+def by_tool(says: str, since: Release, *commands: str) -> tuple[Way, ...]:
+    """Return the way from `since` on, where the tool asks a broker, and the earlier one, by what replaces SERVER."""
+    ways = (("--bootstrap-server BOOTSTRAP", since), ("--zookeeper ZOOKEEPER", None))
+    return tuple(Way(says, tuple(each.replace("SERVER", asked) for each in commands), at) for asked, at in ways)
+
+
+def by_removal(says: str, path: str) -> tuple[Way, ...]:
+    """Return the ways to delete a znode with all below it."""
+    verbs: tuple[tuple[str, Release | None], ...] = (("deleteall", (2, 4)), ("rmr", None))
+    return tuple(Way(says, (f"zookeeper-shell.sh ZOOKEEPER {verb} {path}",), since) for verb, since in verbs)
+
+
 class Need(Enum):
     """Condition of a step or remedy that an answer observes. A step whose condition is false is not printed."""
 
