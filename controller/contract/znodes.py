@@ -203,7 +203,7 @@ class ConfigZnode(ZnodeContent, frozen=True):
 class ClusterIdZnode(ZnodeContent, frozen=True):
     """/cluster/id, from 0.10.1 on."""
 
-    id: Annotated[str, msgspec.Meta(min_length=1, max_length=100)]  # 22 characters, if Kafka wrote it
+    id: Annotated[str, msgspec.Meta(max_length=100)]  # 22 characters, if Kafka wrote it
 
 
 class FeatureZnode(ZnodeContent, frozen=True):

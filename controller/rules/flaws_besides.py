@@ -12,7 +12,7 @@ import binascii
 import ipaddress
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
@@ -20,7 +20,15 @@ from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.ids import BrokerId
 from controller.contract.kafka_json import integer_in
 from controller.contract.znode_table import Place, place_of
-from controller.contract.znodes import BrokerZnode, FeatureZnode, ZnodeError, decode, decode_config
+from controller.contract.znodes import (
+    BrokerZnode,
+    ClusterIdZnode,
+    FeatureZnode,
+    ZnodeContent,
+    ZnodeError,
+    decode,
+    decode_config,
+)
 from wording.sentences import joined, listed
 
 QUOTAS_OF_CLIENTS: Final = {
@@ -52,6 +60,9 @@ _LARGEST_ID: Final = 2**63 - 1
 _BLOCK: Final = 1_000
 _LEAST_WITH_FEATURES: Final = 5  # version of a registration
 _SHOWN: Final = 40
+
+
+_Form = TypeVar("_Form", bound=ZnodeContent)
 
 
 class Grant(NamedTuple):
@@ -93,7 +104,7 @@ def flaws_besides(
     found = {path: flaw for path, data in values.items() if (flaw := flaw_beside(path, data)) is not None}
     brokers = dict(_registered(values))
     found |= _of_the_cluster(values, brokers, hides)
-    feature = _feature(values)
+    feature = _content(values, _FEATURE, FeatureZnode)
     if PRODUCER_IDS in found and feature is not None and feature.version > 1:  # so no broker reads the block at a start
         found[PRODUCER_IDS] = found[PRODUCER_IDS]._replace(flaw=Flaw.NO_NEXT)
     for path, permission in GUARDED.items():
@@ -200,7 +211,10 @@ def _of_the_cluster(
     """Yield the flaws that follow from several znodes."""
     if brokers and _CLUSTER_ID not in values and _CLUSTER_ID not in hides:
         yield _CLUSTER_ID, FoundFlaw(Flaw.ABSENT)
-    feature = _feature(values)
+    identity = _content(values, _CLUSTER_ID, ClusterIdZnode)
+    if identity is not None and not identity.id:
+        yield _CLUSTER_ID, FoundFlaw(Flaw.WRONG_TYPE, "has an empty id")
+    feature = _content(values, _FEATURE, FeatureZnode)
     if feature is not None and (lacking := "; ".join(_lacking(feature, brokers))):
         yield _FEATURE, FoundFlaw(Flaw.INCOMPATIBLE, f"finalizes {lacking}")
     names = {broker: _listeners(registered) for broker, registered in brokers.items()}
@@ -212,11 +226,11 @@ def _of_the_cluster(
         yield "/brokers/ids", FoundFlaw(Flaw.NO_COMMON_LISTENER, f"has no listener of all brokers ({joined(have)})")
 
 
-def _feature(values: Mapping[str, bytes | None]) -> FeatureZnode | None:
+def _content(values: Mapping[str, bytes | None], path: str, form: type[_Form]) -> _Form | None:
     try:
-        return decode(values[_FEATURE], FeatureZnode) if _FEATURE in values else None
+        return decode(values[path], form) if path in values else None
     except ZnodeError:
-        return None
+        return None  # a flaw of its own
 
 
 def _lacking(feature: FeatureZnode, brokers: Mapping[BrokerId, BrokerZnode]) -> Iterator[str]:

@@ -108,6 +108,7 @@ def test_a_flaw_is_what_a_broker_cannot_read(path, data, flaw):
         ),
         ({**WELL, BLOCK: b"x", "/feature": raw({"version": 2, "status": 1, "features": {}})}, BLOCK, Flaw.NO_NEXT),
         ({**WELL, BLOCK: b"x", "/feature": b"x"}, BLOCK, Flaw.UNPARSABLE),
+        ({"/cluster/id": raw({"version": "1", "id": ""})}, "/cluster/id", Flaw.WRONG_TYPE),
     ],
 )
 def test_several_znodes_have_a_flaw_together(values, path, flaw):
