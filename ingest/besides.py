@@ -14,7 +14,7 @@ from kazoo.protocol.serialization import GetACL, GetChildren, GetData
 from kazoo.security import ACL
 
 from controller.contract.flaw import Flaw, FoundFlaw
-from controller.rules.flaws_besides import GUARDED, PRODUCER_IDS, Grant, flaws_besides
+from controller.rules.flaws_besides import GUARDED, LEAST_OF_NAMES, PRODUCER_IDS, Grant, flaw_beside, flaws_besides
 from ingest.observed.paths import BROKERS, TOPICS
 from ingest.zookeeper.client import WatchedZooKeeper
 from wording.sentences import joined
@@ -65,6 +65,8 @@ def look_besides(zookeeper: WatchedZooKeeper) -> dict[str, FoundFlaw]:
         for path, found in answers(zookeeper, GetACL, guarded)
         if found is not None
     }
+    for parent, names in answers(zookeeper, GetChildren, list(LEAST_OF_NAMES)):
+        values |= {path: None for name in names or () if flaw_beside(path := f"{parent}/{name}", None) is not None}
     flaws = flaws_besides(values, grants, hides=hidden)
     registered = {path.removeprefix(f"{BROKERS}/") for path in values if path.startswith(f"{BROKERS}/")}
     if registered and (strays := "; ".join(_elsewhere(zookeeper, registered))):

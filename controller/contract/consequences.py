@@ -105,6 +105,11 @@ _OPEN = (
     "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with the login that owns the "
     "znode, before a broker restarts."
 )
+_UNNUMBERED = _ends_controllers(
+    "the controller reads no notification beside it, and every broker that becomes controller fails at its name",
+    "Delete the znode.",
+    (Flaw.WRONG_NAME,),
+)
 _QUOTA = (
     _ends_start(
         "every broker reads it at its start and ends",
@@ -202,8 +207,8 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
             "Stop its broker, delete the znode if it stays, start the broker.",
             _UNREADABLE,
         ),
-        _ends_both(_NO_NUMBER, _DELETE_NAME, (Flaw.NO_BROKER,), (2, 8)),
-        _ends_controllers(_NO_CONTROLLER, _DELETE_NAME, (Flaw.NO_BROKER,)),
+        _ends_both(_NO_NUMBER, _DELETE_NAME, (Flaw.WRONG_NAME,), (2, 8)),
+        _ends_controllers(_NO_CONTROLLER, _DELETE_NAME, (Flaw.WRONG_NAME,)),
         Consequence(
             "no session owns it, so the broker counts as live for ever and cannot register",
             "Check that the broker is down, delete the znode, then start the broker.",
@@ -230,7 +235,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
     Place.BROKER_CONFIG: (
         _ends_start("the brokers that read it fail at their start", _WRITE_SETTINGS, _ODD),
         Consequence("the brokers have the settings of their files", _WRITE_SETTINGS, (Flaw.UNPARSABLE,)),
-        _ends_start(_NO_START, _DELETE_NAME, (Flaw.NO_BROKER,)),
+        _ends_start(_NO_START, _DELETE_NAME, (Flaw.WRONG_NAME,)),
     ),
     Place.USER: (
         *_QUOTA,
@@ -282,6 +287,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         ),
     ),
     Place.ISR_CHANGE: (
+        _UNNUMBERED,
         Consequence(
             "the controller removes it unread, so brokers hear later of these ISRs",
             "Nothing is to be done.",
@@ -289,6 +295,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         ),
     ),
     Place.LOG_DIR_EVENT: (
+        _UNNUMBERED,
         Consequence(
             "the controller removes it unread, so partitions in a failed log directory may keep their leader",
             "Restart the broker whose log directory failed.",

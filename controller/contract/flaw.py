@@ -22,7 +22,7 @@ class Flaw(Enum):
     NO_NUMBER = "no quota, because a value is no number"
     NEAR_ZERO = "near zero"
     ELSEWHERE = "without a broker of another chroot"
-    NO_BROKER = "not named by a broker's number"
+    WRONG_NAME = "a name that Kafka cannot read"
     NO_ADDRESS = "a name that is no IP address"
     NO_CREDENTIAL = "no credential that Kafka can read"
     NO_NEXT = "no block of producer ids"
@@ -31,7 +31,11 @@ class Flaw(Enum):
     @property
     def predicate(self) -> str:
         """Return what is wrong with the znode."""
-        return f"has {self.value}" if self in (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION) else f"is {self.value}"
+        return (
+            f"has {self.value}"
+            if self in (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION, Flaw.WRONG_NAME)
+            else f"is {self.value}"
+        )
 
     __hash__ = object.__hash__
 

@@ -54,6 +54,8 @@ _FEATURE: Final = "/feature"
 _SCRAM_KEYS: Final = frozenset({"salt", "stored_key", "server_key", "iterations"})
 _DOUBLE: Final = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
+LEAST_OF_NAMES: Final = {"/isr_change_notification": 10, "/log_dir_event_notification": 13}
+"""Length of the prefix that Kafka cuts off a notification's name, without its last character."""
 _NUMBERED: Final = {"/brokers/ids": "", "/config/brokers": "<default>"}  # and the one name that is no number
 _ACL_DEPTHS: Final = {"/kafka-acl/": 3, "/kafka-acl-extended/": 4}  # /TYPE/NAME, and /PATTERN/TYPE/NAME
 _LARGEST_ID: Final = 2**63 - 1
@@ -117,7 +119,9 @@ def flaw_beside(path: str, data: bytes | None) -> FoundFlaw | None:
     """Return the flaw in the content of a znode that is not recorded, None for any other znode."""
     place, (parent, _, name) = place_of(path), path.rpartition("/")
     if parent in _NUMBERED and integer_in(name) is None and name != _NUMBERED[parent]:
-        return FoundFlaw(Flaw.NO_BROKER)
+        return FoundFlaw(Flaw.WRONG_NAME, "is not named by a broker's number")
+    if len(name) < LEAST_OF_NAMES.get(parent, 0):
+        return FoundFlaw(Flaw.WRONG_NAME)
     try:
         if place in (Place.USER, Place.CLIENT, Place.IP):
             return _flaw_of_quotas(place, path, decode_config(data).config)

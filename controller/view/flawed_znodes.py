@@ -57,7 +57,8 @@ def flawed_znodes(header: Header) -> Iterator[FlawedZnode]:
     """Yield the znodes that Kafka does not survive as they are, by path."""
     flaws = {path: FoundFlaw(flaw) for path, flaw in ({**dict(_lost_states(header)), **header.flawed}).items()}
     found = []
-    for path, (flaw, details) in sorted({**header.besides, **flaws}.items()):
+    names = {path: found for path, found in header.besides.items() if found.flaw is Flaw.WRONG_NAME}
+    for path, (flaw, details) in sorted({**header.besides, **flaws, **names}.items()):
         consequence = consequence_of(path, flaw, header.profile.release)
         if consequence is not None:
             found.append((path, flaw, consequence, f"{path} {details or flaw.predicate}"))

@@ -160,7 +160,7 @@ def config_no_text(tree: Tree) -> Iterator[Finding]:
 def broker_config_name(tree: Tree) -> Iterator[Finding]:
     """Find a configuration of a broker whose name is no number."""
     for name in tree.children(BROKER_CONFIGS):
-        if (found := flaw_beside(path := f"{BROKER_CONFIGS}/{name}", b"")) and found.flaw is Flaw.NO_BROKER:
+        if (found := flaw_beside(path := f"{BROKER_CONFIGS}/{name}", b"")) and found.flaw is Flaw.WRONG_NAME:
             yield Finding(path, f"{name!r} is no broker's id")
 
 

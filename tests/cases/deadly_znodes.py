@@ -142,6 +142,8 @@ CASES: Final[Mapping[str, Case]] = {
     "broker-of-no-number": Case({**WELL_IN_3_9, "/brokers/ids/two": broker(2, 5)["/brokers/ids/2"]}),
     "settings-of-no-number": _beside("/config/brokers/b2", {"version": 1, "config": {}}),
     "settings-of-a-host": _beside("/config/brokers/k2.example", b""),
+    "notification-of-no-number": _beside("/isr_change_notification/left", {"version": 1, "partitions": []}),
+    "log-directory-of-no-number": _beside("/log_dir_event_notification/left", {"broker": 2}),
     "broker-minus-one": Case({**WELL_IN_3_9, **assigned("e", [-1, 1], with_id=True), **state("e", 0, 1, [1])}),
     # partitions that no return of a broker helps
     "isr-empty": Case(
@@ -282,6 +284,12 @@ _UNCLEAN: Final = (
     ),
     Answer("restartable --broker 1", 1, ("would lose acknowledged records",)),
 )
+_NAMED: Final = (
+    Answer(
+        "check", 0, ("notification/left .*every broker that becomes controller fails at its name. Delete the znode",)
+    ),
+    Answer("restartable --broker 1", 1, ("notification/left",)),
+)
 _APART: Final = (
     Answer("lint", 1, ("/brokers/ids has no listener of all brokers", "copy from one another")),
     Answer("migration check --release 3.9.2", 1, (), ("as with a failed log directory",)),
@@ -303,7 +311,7 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     "cluster-id-": _starts_fail("/cluster/id"),
     "registration-": (
         *_starts_fail("/brokers/ids/2"),
-        Answer("check", 1, ("Stop its broker",), ("Start broker", "BrokerAbsent", "is down")),
+        Answer("check", 0, ("Stop its broker",), ("Start broker", "BrokerAbsent", "is down")),
         Answer("restartable --broker 1", 1, ("/brokers/ids/2",), ("start it", "is down")),
         Answer("explain t-0", 0, ("broker 2 is live",)),
         Answer("explain broker 2", 1, ("/brokers/ids/2 (is|has).* Stop its broker",)),
@@ -311,6 +319,8 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     "broker-of-no": _starts_fail("/brokers/ids/two", "Delete the znode"),
     "settings-of-no": _starts_fail("/config/brokers/b2", "Delete the znode"),
     "settings-of-a": _starts_fail("/config/brokers/k2.example"),
+    "notification-of-no": _NAMED,
+    "log-directory-of-no": _NAMED,
     "broker-minus": (Answer("check", 1, ("broker -1 has never registered",), ("Start broker",)),),
     "isr-empty": (
         Answer("check --long", 1, ("do: Elect another live replica",), ("can return", "Bring back")),
