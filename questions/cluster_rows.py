@@ -73,6 +73,7 @@ class ClusterSnapshot:
     brokers: tuple[BrokerRow, ...]  # every known broker, registered or not
     unusable: tuple[PartitionRow, ...]  # the longest unusable first
     under_min_isr: tuple[PartitionRow, ...]  # partitions with a leader that reject acks=all, the longest refusing first
+    lacking: tuple[PartitionRow, ...]  # usable partitions that lack a replica
     open_alerts: tuple[AlertRow, ...]  # not resolved, the oldest first
     resolved_alerts: tuple[AlertRow, ...]  # the newest only
     topics: Mapping[str, TopicRows]
@@ -270,8 +271,14 @@ class ClusterRows:
         self._under_min_isr = _OldestFirst(
             PartitionRow, lambda row: row.problem == Problem.UNDER_MIN_ISR.value, _by_age_of_problem
         )
+        self._lacking = _OldestFirst(
+            PartitionRow, lambda row: row.problem == Problem.UNDER_REPLICATED.value, _by_age_of_problem
+        )
         self._open_alerts = _OldestFirst(AlertRow, lambda _: True, lambda row: (row.since_ms, row.id))
-        self._ordered: tuple[_OldestFirst[Any], ...] = (self._unusable, self._under_min_isr, self._open_alerts)
+        self._ordered: tuple[_OldestFirst[Any], ...] = (
+            *(self._unusable, self._under_min_isr, self._lacking),
+            self._open_alerts,
+        )
 
     @property
     def is_gone(self) -> bool:
@@ -342,6 +349,7 @@ class ClusterRows:
             brokers=tuple(map(brokers.__getitem__, sorted(brokers))),
             unusable=self._unusable.in_order(of_partitions),
             under_min_isr=self._under_min_isr.in_order(of_partitions),
+            lacking=self._lacking.in_order(of_partitions),
             open_alerts=self._open_alerts.in_order(then.get(AlertRow, {})),
             resolved_alerts=tuple(self.resolved.values()),
             topics=self._topics(then, topics),

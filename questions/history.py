@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Annotated, Final
 
@@ -21,7 +22,7 @@ from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
 from questions.question import Question, meaning
 from questions.search import subject_of
-from questions.timeline.events import HistorySpan, Selection, TimelineRows
+from questions.timeline.events import EventKind, HistorySpan, Selection, TimelineRows
 from questions.timeline.lanes import Condition, lanes_of
 from questions.timeline.timeline import Timeline, timeline_of
 from questions.topics import similar_subjects
@@ -72,6 +73,11 @@ class ShowHistory(Question, frozen=True):
     of: Annotated[
         str, meaning("Only events of this subject, for example orders-7, orders, broker 3 or controller.")
     ] = ""
+    kind: Annotated[
+        EventKind | None,
+        meaning("Only events of this kind. Default: all."),
+        msgspec.Meta(extra_json_schema={"type": "string", "enum": [kind.value for kind in EventKind]}),
+    ] = None
 
     def __post_init__(self) -> None:
         """Raise ValueError for another length of time, and for words that name no subject."""
@@ -125,6 +131,9 @@ class ShowHistory(Question, frozen=True):
         picture = Picture(origin=Origin.HISTORY, context=context, story=tuple(story), as_of_ms=end_ms)
         window = HistorySpan(since_ms=begin_ms, until_ms=end_ms)
         timeline = timeline_of(picture, _selection(subject), window, pictured=every) if story else None
+        if timeline is not None and self.kind is not None:
+            of_kind = tuple(event for event in timeline.events if event.kind is self.kind)
+            timeline = msgspec.structs.replace(timeline, events=of_kind)
         if timeline is None and subject is not None:
             similar = did_you_mean(similar_subjects(cluster.memory, cluster.name, subject))
             notes += [f"There is no {self.of.strip()}{similar}"] if similar else []
@@ -159,9 +168,10 @@ def recent_lanes(cluster: KnownCluster, subject: Subject) -> Timeline | None:
 
 def _overview(cluster: KnownCluster, then: ClusterSnapshot) -> Overview:
     """Return the cluster at the moment, or as it is known now if no moment is asked for."""
-    found = then if cluster.at_ms is not None else cluster.memory.cluster(cluster.name) or then
+    whole = cluster.memory.cluster(cluster.name, cluster.at_ms, None) or then
+    found = replace(whole, topics={})
     made = cluster.clusters.overviews.overview(found, cluster.present(found), cluster.at_ms)
-    return cluster.mapped(made, found)
+    return cluster.mapped(made, whole)
 
 
 def _is_of(row: Row, wanted: Selection) -> bool:

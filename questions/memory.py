@@ -146,6 +146,15 @@ class Memory:
                     changes += [row for row in kept if begin_ms <= row.time_ms <= end_ms]
             return changes
 
+    def replaced_between(self, cluster: str, begin_ms: int, end_ms: int) -> list[Replacement]:
+        """Return the kept changes of metadata and of the gauges in this time, without those of the first read."""
+        with self._lock:
+            known = self._rows_of(cluster)
+            since_ms = None if known is None else known.past.since_ms
+            if known is None or since_ms is None:
+                return []
+            return known.past.replaced_between(max(begin_ms, since_ms + 1), end_ms)
+
     def newest_events(self, cluster: str) -> list[Replacement]:
         """Return the newest changes of brokers, the controller and alerts, the oldest first."""
         with self._lock:

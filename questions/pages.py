@@ -68,10 +68,11 @@ class ShowCluster(Question, frozen=True):
 
     def on_page(self, cluster: KnownCluster) -> Overview:
         """Return the cluster with its map."""
-        now = _existing(cluster)
-        if cluster.at_ms is None:
-            return cluster.mapped(cluster.clusters.now(now), now, self.map)
-        return cluster.mapped(cluster.judged(), cluster.memory.cluster(cluster.name, cluster.at_ms) or now, self.map)
+        whole = cluster.memory.cluster(cluster.name, cluster.at_ms, None) or _existing(cluster)
+        is_now = cluster.at_ms is None
+        return cluster.mapped(
+            cluster.clusters.now(replace(whole, topics={})) if is_now else cluster.judged(), whole, self.map
+        )
 
 
 class ShowBrokers(Question, frozen=True):
@@ -79,10 +80,16 @@ class ShowBrokers(Question, frozen=True):
 
     answer = Overview
 
+    words: Annotated[
+        str, meaning("Only brokers with this text in their id, host, rack, release or state, in any case.")
+    ] = ""
+
     def on_page(self, cluster: KnownCluster) -> Overview:
         """Return the cluster with its brokers by rack, without a map."""
         _existing(cluster)
-        return cluster.judged()
+        made, words = cluster.judged(), self.words.strip().lower()
+        narrowed = (rack.narrowed(words) for rack in made.racks)
+        return msgspec.structs.replace(made, racks=tuple(rack for rack in narrowed if rack.brokers))
 
 
 class ShowGroups(Question, frozen=True):

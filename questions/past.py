@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Collection, Hashable, Mapping
+from itertools import chain, pairwise
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -85,7 +86,7 @@ class Past:
     def note(self, change: Replacement) -> None:
         """Keep a row that is newer than the one before and brings a change."""
         before, row, _ = change
-        if _is_notable(before, row):
+        if is_notable(change):
             self.notable.append(change)
         if isinstance(row, GaugesRow):
             if not (self._gauges and _shown(self._gauges[-1]) == _shown(row)):
@@ -122,13 +123,20 @@ class Past:
         chosen = [changes for output, changes in self._changes.items() if output in outputs]
         return [row for changes in chosen for row in changes.between(begin_ms, end_ms)]
 
+    def replaced_between(self, begin_ms: int, end_ms: int) -> list[Replacement]:
+        """Return the changes of metadata and of the gauges from `begin_ms` to before `end_ms`."""
+        gauges = (Replacement(before, row, None) for before, row in pairwise(self._gauges))
+        every = chain(self._changes[PartitionRow.output].kept, gauges)
+        return [change for change in every if begin_ms <= change.row.time_ms < end_ms]
+
     def gauges_at(self, at_ms: int) -> GaugesRow | None:
         """Return the newest gauges at or before the moment."""
         return next((row for row in reversed(self._gauges) if row.time_ms <= at_ms), None)
 
 
-def _is_notable(before: Row | None, row: Row) -> bool:
+def is_notable(change: Replacement) -> bool:
     """Return whether the change is news: a broker, the controller, or an alert that opens or ends."""
+    before, row, _ = change
     if isinstance(row, BrokerRow):
         return isinstance(before, BrokerRow) and before.registered != row.registered
     if isinstance(row, ControllerRow):
@@ -150,4 +158,5 @@ def _shown(row: GaugesRow) -> tuple[object, ...]:
         *(row.leaderless_partitions, row.under_replicated_partitions, row.under_min_isr_partitions),
         *(row.at_min_isr_partitions, row.preferred_replica_imbalance, row.topics_to_delete, row.reassigning_partitions),
         *(row.leaders_by_broker, row.replicas_by_broker, row.pending_writes, row.status),
+        row.maintenance,
     )

@@ -14,7 +14,6 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
-from controller.contract.problem import Problem
 from controller.view.returns import Waiting
 from questions import incidents as question
 from questions.check import Finding, finding_of
@@ -24,17 +23,13 @@ from questions.cluster_rows import ClusterSnapshot
 from questions.damage import TopicDamage, short
 from questions.known_brokers import host_of
 from questions.picture import Beginning, Picture
-from questions.state import Counts
 from wording.facts import kept_up
 from wording.sentences import counted, event_of, verb
 
 _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
 _RETURNS_IN_A_CARD: Final = 6
-_LONGEST_NAME: Final = 48
-_UP_TO_CONTROLLER: Final = frozenset(
-    {Problem.LEADERLESS.value, Problem.ELECTION_DUE.value, Problem.NOT_YET_CREATED.value}
-)
+_ABOUT_DAMAGE: Final = frozenset({kinds.PARTITIONS_OFFLINE.name, kinds.UNDER_MIN_ISR.name})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +87,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Picture, config: Presentation) -> Incident:
     """Return the card of an incident, with its damage by topic."""
-    worst, effects = incident.alerts[0], incident.damage.topics
+    worst, effects, lacking = incident.alerts[0], incident.damage.topics, _lacking(incident, found)
     return Incident(
         group=incident.group,
         severity=incident.severity,
@@ -104,33 +99,41 @@ def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Pictur
         effects=effects[:_TOPICS_IN_A_CARD],
         more_topics=len(effects[_TOPICS_IN_A_CARD:]),
         unusable=incident.unusable,
-        under_replicated=_lacking(incident),
-        returns=tuple(_returns(incident, found, config))[:_RETURNS_IN_A_CARD],
+        under_replicated=lacking,
+        returns=tuple(_returns(incident, found, config, lacking))[:_RETURNS_IN_A_CARD],
         keep_up=next((f"{sentence}." for row in incident.alerts if (sentence := kept_up(row.cause))), ""),
-        alerts=tuple(finding_of(row, picture) for row in incident.alerts),
+        alerts=tuple(_now(finding_of(row, picture), incident) for row in incident.alerts),
         runbook=config.runbook(worst.alert),
         silence=None if config.alertmanager_url is None else _silence(config.alertmanager_url, worst),
     )
 
 
-def _lacking(incident: question.Incident) -> int:
-    """Return how many usable partitions lack a replica for this cause, as the alerts count them."""
-    is_about_replicas = incident.brokers or any(row.alert == kinds.UNDER_REPLICATED.name for row in incident.alerts)
-    return max(0, incident.affected - incident.unusable) if is_about_replicas else 0
+def _now(finding: Finding, incident: question.Incident) -> Finding:
+    """Return the finding with the present damage, because an alert keeps the counts of the moment that it was told."""
+    if finding.alert not in _ABOUT_DAMAGE or not incident.damage.topics:
+        return finding
+    cause = ". ".join(filter(None, (incident.damage.sentence.removesuffix("."), kept_up(finding.cause))))
+    return msgspec.structs.replace(finding, cause=cause, partitions=incident.unusable)
 
 
-def within(card: Incident, counts: Counts) -> Incident:
-    """Return the card with no more under-replicated partitions than the cluster counts now."""
-    return msgspec.structs.replace(card, under_replicated=min(card.under_replicated, counts.under_replicated))
+def _lacking(incident: question.Incident, found: ClusterSnapshot) -> int:
+    """Return how many usable partitions lack a replica for this cause, which is a broker that is away or a slow one."""
+    missing = [set(row.replicas).difference(row.isr) for row in found.lacking]
+    if incident.brokers:
+        return sum(not away.isdisjoint(incident.brokers) for away in missing)
+    live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    counts = [row.partitions for row in incident.alerts if row.alert == kinds.UNDER_REPLICATED.name]
+    return min(max(counts), sum(each <= live for each in missing)) if counts else 0
 
 
-def _returns(incident: question.Incident, found: ClusterSnapshot, config: Presentation) -> Iterator[Return]:
+def _returns(
+    incident: question.Incident, found: ClusterSnapshot, config: Presentation, lacking: int
+) -> Iterator[Return]:
     """Yield the brokers in the order in which they should return, those that help no client last."""
     endpoints = {row.broker: row.endpoints for row in found.brokers}
     for each in incident.returns:
         command = _command(each.broker, endpoints.get(each.broker, ()), config)
         yield Return(each.broker, each.partitions, _restored(each.restored), command)
-    lacking = _lacking(incident)
     says = (
         f"{counted(lacking, 'partition', 'is')} replicated again." if len(incident.brokers) == 1 and lacking > 0 else ""
     )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import partial
-from itertools import groupby, repeat
-from typing import NamedTuple
+from itertools import groupby
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -27,15 +28,15 @@ from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
 from questions.known_brokers import host_of
 from questions.memory import Memory
+from questions.overview.changes import BEFORE_MS, changes_of
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
-from questions.overview.incident_cards import Incident, Presentation, card_of, within
+from questions.overview.incident_cards import Incident, Presentation, card_of
 from questions.overview.recent import (
     KnownPast,
     News,
     Strip,
     day_begin_ms,
     hours_of,
-    news_of,
     strip_begin_ms,
     strip_of,
 )
@@ -43,6 +44,8 @@ from questions.picture import Picture, Present, oldest
 from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, rank, state_of
 from wording.facts import Departure
 from wording.times import age
+
+_MINUTE_MS: Final = 60_000
 
 
 class BrokerCell(msgspec.Struct, frozen=True):
@@ -59,12 +62,21 @@ class BrokerCell(msgspec.Struct, frozen=True):
     replicas: int
     in_incident: bool
 
-    def lasting(self, as_of_ms: int) -> str:
-        """Return whether the broker is up, and for how long."""
+    @property
+    def is_up(self) -> bool:
+        """Return whether the broker runs, as far as ZooKeeper or KRaft shows."""
+        return self.registered or self.inferred
+
+    @property
+    def state(self) -> str:
+        """Return the broker's state in words."""
         if self.since_ms is None:
             return Departure.NEVER_REGISTERED.value
-        state = "up" if self.registered else "in KRaft mode (inferred)" if self.inferred else "down"
-        return f"{state} for {age(self.since_ms, as_of_ms)}"
+        return "up" if self.registered else "in KRaft mode (inferred)" if self.inferred else "down"
+
+    def lasting(self, as_of_ms: int) -> str:
+        """Return whether the broker is up, and for how long."""
+        return self.state if self.since_ms is None else f"{self.state} for {age(self.since_ms, as_of_ms)}"
 
 
 class Rack(msgspec.Struct, frozen=True):
@@ -81,7 +93,14 @@ class Rack(msgspec.Struct, frozen=True):
     @property
     def is_down(self) -> bool:
         """Return whether no broker is up."""
-        return not any(broker.registered or broker.inferred for broker in self.brokers)
+        return not any(broker.is_up for broker in self.brokers)
+
+    def narrowed(self, words: str) -> Rack:
+        """Return the rack with the brokers that have this text, in small letters, in id, host, release, rack, state."""
+        about = (
+            (each, f"broker {each.broker} {each.host} {each.release} {self.name} {each.state}") for each in self.brokers
+        )
+        return Rack(self.name, tuple(each for each, said in about if words in said.lower()))
 
 
 class WayToKRaft(msgspec.Struct, frozen=True):
@@ -111,11 +130,12 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     map: ImpactMap | None = None  # of one cluster, not of each in a list
     strip: Strip | None = None  # the time around the shown moment, where there is a map
     racks: tuple[Rack, ...] = ()
+    lacking: int = 0  # usable partitions that lack a replica
     pending_writes: int = 0  # that the controller must do, and ZooKeeper does not show yet
     agreement_of_last_hour: float | None = None
     agreement: float | None = None
     hours: tuple[str, ...] = ()  # the worst state of each of the last 24, the oldest first, empty for unknown hours
-    news: tuple[News, ...] = ()  # the newest first
+    news: tuple[News, ...] = ()  # what changed before the worst incident began, or before now, the newest first
     migration: WayToKRaft | None = None  # while a migration is under way, or has left something
 
 
@@ -149,21 +169,27 @@ class Overviews:
         return msgspec.structs.replace(
             made,
             hours=hours_of(alerts, past),
-            news=news_of(self._memory.newest_events(found.cluster)),
+            news=self._changes_before(made, now_ms),
             migration=self._way_to_kraft(found),
         )
 
-    def mapped(self, made: Overview, found: ClusterSnapshot, shown: ShownMoment) -> Overview:
-        """Return the overview of the snapshot with its map and its strip, if the cluster was read."""
-        whole = None if made.health is None else self._memory.cluster(found.cluster, shown.at_ms, None)
-        if whole is None:
+    def _changes_before(self, made: Overview, now_ms: int) -> tuple[News, ...]:
+        """Return what changed in the minutes before the worst incident, or before now in a cluster without one."""
+        end_ms = _began_ms(made) or now_ms
+        return changes_of(self._memory.replaced_between(made.cluster, end_ms - BEFORE_MS, end_ms))
+
+    def mapped(self, made: Overview, whole: ClusterSnapshot, shown: ShownMoment) -> Overview:
+        """Return the overview with the map and the strip of its snapshot, now with all topics, if it was read."""
+        if made.health is None:
             return made
-        past = self._known_past(made, found, shown.now_ms)
+        found = replace(whole, topics={})
+        # The strip ends with the present minute, because it would otherwise differ at each heartbeat.
+        past = self._known_past(made, found, shown.now_ms + -shown.now_ms % _MINUTE_MS)
         at_ms = past.now_ms if shown.at_ms is None else shown.at_ms
         alerts = self._memory.changes(found.cluster, strip_begin_ms(at_ms, past.now_ms), past.now_ms, {AlertRow.output})
         strip = strip_of(alerts, past, self._memory.newest_events(found.cluster), at_ms)
         impact = impact_map(whole, partial(place_of, ranks=self._ranks), self._asked(made, found, shown.moment))
-        impact = with_clients(impact, shown.clients, shown.now_ms)
+        impact = with_clients(impact, shown.clients)
         return msgspec.structs.replace(made, map=impact, strip=strip)
 
     def _asked(self, made: Overview, found: ClusterSnapshot, moment: Moment) -> Asked:
@@ -172,7 +198,7 @@ class Overviews:
             return Asked()
         worst = made.incidents[0] if made.incidents else None
         returns = [each.broker for each in worst.returns if each.restores] if worst else []
-        since_ms, kept = None if worst is None else worst.since.ms, self._memory.kept(found.cluster)
+        since_ms, kept = _began_ms(made), self._memory.kept(found.cluster)
         is_kept = since_ms is not None and kept is not None and kept.since_ms < since_ms
         # Only the map before the incident needs topics.
         topics = None if moment is Moment.BEFORE else ()
@@ -225,7 +251,7 @@ class Overviews:
         incidents = incidents_in(picture, groups)
         health = _health(found, gauges, picture, groups, incidents)
         made = (card_of(each, found, picture, self._config) for each in incidents)
-        cards = tuple(_hitting(map(within, made, repeat(health.counts)), incidents, found, topics, clients))
+        cards = tuple(_hitting(made, incidents, found, topics, clients))
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
         acts = (picture.header.acting and not is_ghost) or health.led_by_kraft
         return Overview(
@@ -239,6 +265,7 @@ class Overviews:
             own_alerts=tuple(finding_of(row, picture) for row in _own_alerts(found, picture)),
             incidents=cards,
             racks=_racks(found.brokers, gauges, {broker for card in cards for broker in card.brokers}, acts=acts),
+            lacking=len(found.lacking),
             pending_writes=gauges.pending_writes,
             agreement_of_last_hour=gauges.agreement_of_last_hour,
             agreement=gauges.agreement,
@@ -253,7 +280,12 @@ def _health(
     incidents: Sequence[question.Incident],
 ) -> Health:
     live = {row.broker for row in found.brokers if row.registered or row.inferred}
-    counts = counts_of(gauges, count_brokers_away(gauges, live))
+    # From the partitions, because the gauges are those of the last heartbeat.
+    counts = msgspec.structs.replace(
+        counts_of(gauges, count_brokers_away(gauges, live)),
+        leaderless=len(found.unusable),
+        under_min_isr=len(found.under_min_isr),
+    )
     return health_of(picture, counts, state_of(picture, counts, damage_of(groups), incidents))
 
 
@@ -283,6 +315,12 @@ def worst_first(overviews: Iterable[Overview]) -> tuple[Overview, ...]:
 def unread(cluster: str, reason: str) -> Overview:
     """Return the overview of a cluster of which nothing was read."""
     return Overview(cluster=cluster, doubts=(reason,), unknown=reason, state=not_known(reason))
+
+
+def _began_ms(made: Overview) -> int | None:
+    """Return when the worst incident began, None without an incident or if that is not known."""
+    alerts = made.incidents[0].alerts if made.incidents else ()
+    return min((alert.since.ms for alert in alerts if alert.since.ms is not None), default=None)
 
 
 def _own_alerts(found: ClusterSnapshot, picture: Picture) -> list[AlertRow]:

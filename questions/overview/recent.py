@@ -13,7 +13,7 @@ from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
 from questions.doubts import BLINDING
-from questions.past import Replacement
+from questions.past import Replacement, is_notable
 from questions.state import State
 from wording.facts import Departure, without_zxid
 from wording.sentences import event_of
@@ -21,7 +21,6 @@ from wording.sentences import event_of
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
 STRIP_MS: Final = 15 * 60_000
-_NEWS_OF_A_PAGE: Final = 6
 _WORST_FIRST: Final = (State.AFFECTED, State.DEGRADED, State.UNKNOWN)
 # These alerts only inform while a broker is shut down or maintained, but clients are affected all the same.
 _DEGRADE: Final = frozenset({kinds.PARTITIONS_OFFLINE.name, kinds.UNDER_MIN_ISR.name})
@@ -69,7 +68,7 @@ def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Replacement
         for span in _known_spans(rows, past)
         if span.begin_ms < end_ms and span.end_ms >= begin_ms
     ]
-    events = (_news(change) for change in changes if begin_ms <= change.row.time_ms <= end_ms)
+    events = (news_of(change) for change in changes if begin_ms <= change.row.time_ms <= end_ms)
     return Strip(
         begin_ms=begin_ms,
         end_ms=end_ms,
@@ -154,14 +153,11 @@ def _without(span: StateSpan, unknown: Iterable[tuple[int, int]]) -> Iterator[St
         yield StateSpan(begin_ms, end_ms, state)
 
 
-def news_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
-    """Return the newest changes, the newest first."""
-    said = map(_news, sorted(changes, key=lambda change: change.row.time_ms)[::-1])
-    return tuple(news for news in said if news is not None)[:_NEWS_OF_A_PAGE]
-
-
-def _news(change: Replacement) -> News | None:
+def news_of(change: Replacement) -> News | None:
+    """Return the change of a broker, the controller or an alert as news, if it is any."""
     row = change.row
+    if not is_notable(change):
+        return None
     if isinstance(row, BrokerRow):
         left = Departure.SHUT_DOWN if row.left_in_order else Departure.CRASHED
         happened = "registered" if row.registered else left.value

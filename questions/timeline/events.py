@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from enum import Enum
 from typing import Final
 
 import msgspec
@@ -140,6 +141,7 @@ class TimelineRows:
 
 
 _RESOLVED: Final = "resolved"
+_SUBJECTS_OF_BROKERS: Final = ("broker", "controller")
 _STATES: Final = {"open": "opened", "unknown": "cannot be seen any more", _RESOLVED: "resolved"}
 
 
@@ -164,10 +166,19 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return f", {first:.3f} s later" if first == last else f", {first:.3f} to {last:.3f} s later"
 
 
+class EventKind(Enum):
+    """Kind of an event, by which a list of events can be narrowed."""
+
+    ALERT = "alerts"
+    BROKER = "brokers and controllers"
+    PARTITION = "topics and partitions"
+
+
 class Event(msgspec.Struct, frozen=True, kw_only=True):
     """Event of the controller, a leader's change of its ISR, or the beginning or end of an alert."""
 
     time_ms: int
+    kind: EventKind = EventKind.PARTITION
     zxid: Zxid  # -1: of no change in ZooKeeper
     says: str
     controller_epoch: ControllerEpoch | None = None  # of the controller that handles it
@@ -270,15 +281,21 @@ class _Event:
         """Return the event with all its changes."""
         row = self._first
         if isinstance(row, AlertRow):
-            return Event(time_ms=row.time_ms, zxid=row.zxid, says=_alert_said(row), severity=row.severity)
+            says, alert = _alert_said(row), EventKind.ALERT
+            return Event(time_ms=row.time_ms, kind=alert, zxid=row.zxid, says=says, severity=row.severity)
         if isinstance(row, MigrationRow):
             return Event(
-                time_ms=row.since_ms, zxid=row.zxid, says=_phase_said(row), controller_epoch=row.controller_epoch
+                time_ms=row.since_ms,
+                kind=EventKind.BROKER,
+                zxid=row.zxid,
+                says=_phase_said(row),
+                controller_epoch=row.controller_epoch,
             )
         changes = tuple(_change(alike) for alike in self._changes.values())
         if isinstance(row, Transition):
             return Event(
                 time_ms=row.time_ms,
+                kind=EventKind.BROKER if row.subject in _SUBJECTS_OF_BROKERS else EventKind.PARTITION,
                 zxid=row.zxid,
                 says=row.cause,
                 controller_epoch=row.controller_epoch,
