@@ -21,7 +21,7 @@ from questions.overview.overview import BrokerCell, Overview, Rack
 from questions.overview.recent import Strip
 from transport.printable import printable
 from wording.sentences import counted
-from wording.times import age, duration
+from wording.times import duration, near
 
 _BOXES: Final = 40  # with more brokers each is a small cell
 _BOX, _CELL_HEIGHT, _LONGEST_NAME = (92, 40), 19, 10
@@ -81,7 +81,9 @@ def _broker(cell: BrokerCell, state: _DrawnBroker, place: tuple[float, float, fl
     else:
         name = f"{cell.broker}{' ♛' if cell.is_controller else ''}"
         inner += canvas.text(x + 8, y + 17, name, size=14, colour=colour, more=BOLD)
-        inner += canvas.text(x + 8, y + 32, words, size=11, colour="text")
+        is_age = not is_up and words[:1].isdigit()
+        goes_on = f' data-since="{cell.since_ms}" data-units="1"' if is_age else ""
+        inner += canvas.text(x + 8, y + 32, words, size=11, colour="text", more=goes_on)
         if is_up and cell.replicas and words != "up":
             inner += canvas.rect(x + 3, y + 36, (width - 6) * cell.leaders / cell.replicas, 2, "well")
     anchor = f' id="{canvas.frame.prefix}b-{cell.broker}" data-broker="{cell.broker}"'
@@ -95,7 +97,7 @@ def _shown(cell: BrokerCell, impact: ImpactMap, as_of_ms: int) -> _DrawnBroker:
         return _DrawnBroker(is_up, "up" if is_up else "away", title)
     if cell.broker in impact.lost:
         return _DrawnBroker(False, "lost", title)
-    if cell.registered or cell.inferred:
+    if cell.is_up:
         return _DrawnBroker(True, f"{cell.leaders:,} / {cell.replicas:,}", title)
     if cell.broker in impact.starts:
         return _DrawnBroker(True, "starts", title)
@@ -106,7 +108,8 @@ def _shown(cell: BrokerCell, impact: ImpactMap, as_of_ms: int) -> _DrawnBroker:
 
 def _broker_words(cell: BrokerCell, as_of_ms: int) -> str:
     name = f"Broker {cell.broker}{', controller' if cell.is_controller else ''}"
-    return f"{name}: {cell.lasting(as_of_ms)}, leads {cell.leaders:,} of {cell.replicas:,} replicas"
+    since = "" if cell.since_ms is None else f" since {near(cell.since_ms, as_of_ms)}"
+    return f"{name}: {cell.state}{since}, leads {cell.leaders:,} of {cell.replicas:,} replicas"
 
 
 _SQUARE: Final = 11
@@ -127,6 +130,10 @@ _SYMBOLS: Final = {
         '<g id="{id}"><rect x=".5" y=".5" width="10" height="10" rx="2" fill="{lacking-soft}" stroke="{lacking}"/>'
         '<rect x="1" y="7.5" width="9" height="3" fill="{lacking}"/></g>'
     ),
+    PartitionState.IN_DELETION: (
+        '<g id="{id}"><rect x=".5" y=".5" width="10" height="10" rx="2" fill="{soft}" stroke="{mute}"/>'
+        '<path d="M3 3 8 8M8 3 3 8" stroke="{mute}"/></g>'
+    ),
     PartitionState.COMES_BACK: '<rect id="{id}" width="11" height="11" rx="2" fill="{well}"/>',
     PartitionState.USABLE: (
         '<rect id="{id}" x=".5" y=".5" width="10" height="10" rx="2" fill="{well-soft}" stroke="{well}" '
@@ -138,6 +145,7 @@ _BAR_COLOURS: Final = {
     PartitionState.WITHOUT_LEADER: "affected",
     PartitionState.REJECTS_ACKS_ALL: "degraded",
     PartitionState.UNDER_REPLICATED: "lacking",
+    PartitionState.IN_DELETION: "mute",
     PartitionState.COMES_BACK: "well",
     PartitionState.USABLE: "well-soft",
 }
@@ -337,7 +345,7 @@ def _square_words(square: Square, as_of_ms: int) -> str:
     state = square.state
     is_are = "" if state in (PartitionState.REJECTS_ACKS_ALL, PartitionState.COMES_BACK) else "is "
     is_now = square.since_ms is not None and state not in (PartitionState.COMES_BACK, PartitionState.USABLE)
-    since = f" for {age(square.since_ms or 0, as_of_ms)}" if is_now else ""
+    since = f" since {near(square.since_ms or 0, as_of_ms)}" if is_now else ""
     led = "no leader" if square.leader == NO_LEADER else f"leader {square.leader}"
     return f"{is_are}{state.value}{since}\n{led}, in sync {_ids(square.isr)}, replicas {_ids(square.replicas)}"
 

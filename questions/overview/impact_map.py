@@ -38,6 +38,7 @@ class PartitionState(Enum):
     WITHOUT_LEADER = Fact.WITHOUT_LEADER.word
     REJECTS_ACKS_ALL = Fact.REJECTS_ACKS_ALL.singular
     UNDER_REPLICATED = Fact.UNDER_REPLICATED.word
+    IN_DELETION = "in deletion"
     COMES_BACK = "comes back"
     USABLE = "usable"
 
@@ -48,6 +49,7 @@ class PartitionState(Enum):
 
 
 AFFECTED: Final = (PartitionState.OFFLINE, PartitionState.WITHOUT_LEADER, PartitionState.REJECTS_ACKS_ALL)
+_BEYOND_A_LOSS: Final = (*AFFECTED[:2], PartitionState.IN_DELETION)  # the loss of a broker takes nothing more
 _STATES: Final[Mapping[str | None, PartitionState]] = {
     None: PartitionState.USABLE,
     Problem.UNDER_REPLICATED.value: PartitionState.UNDER_REPLICATED,
@@ -162,13 +164,13 @@ def impact_map(now: ClusterSnapshot, rank: Rank, asked: Asked = Asked()) -> Impa
     )
 
 
-def with_clients(impact: ImpactMap, clients: Clients, now_ms: int) -> ImpactMap:
+def with_clients(impact: ImpactMap, clients: Clients) -> ImpactMap:
     """Return the map with the team and the consumer groups of each topic."""
     by_topic = readers_by_topic(clients.known, {line.topic for line in impact.lines})
 
     def named(line: MapLine) -> MapLine:
         groups = by_topic[line.topic]
-        readers = readers_in_words(groups, clients, now_ms) if groups else ""
+        readers = readers_in_words(groups, clients) if groups else ""
         return replace(line, team=clients.teams.team_of(line.topic), groups=len(groups), readers=readers)
 
     return replace(impact, lines=tuple(map(named, impact.lines)))
@@ -243,7 +245,7 @@ def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
     for name, topic in now.topics.items():
         enough = judge.most_needed(None if topic.row is None else topic.row.min_insync_replicas)
         for row in topic.partitions.values():
-            if len(row.isr) > enough or row.deleting or state_of_partition(row) in AFFECTED[:2]:
+            if len(row.isr) > enough or state_of_partition(row) in _BEYOND_A_LOSS:
                 continue
             alike = _alike(judge, row, topic.row)
             for broker in alike.isr:
@@ -268,7 +270,7 @@ def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
 
 def state_of_partition(row: PartitionRow) -> PartitionState:
     """Return the state of the partition in its row."""
-    return _STATES[row.problem]
+    return PartitionState.IN_DELETION if row.deleting else _STATES[row.problem]
 
 
 def states_in_words(rows: Iterable[PartitionRow]) -> str:
@@ -292,7 +294,7 @@ def _state_after_loss(judge: Judge, lost: BrokerId, topics: Mapping[str, TopicRo
 
     def state_of(row: PartitionRow) -> PartitionState:
         state = state_of_partition(row)
-        if row.deleting or lost not in row.replicas or state in AFFECTED[:2]:
+        if lost not in row.replicas or state in _BEYOND_A_LOSS:
             return state
         fate = _alike(judge, row, topics[row.topic].row).after(left)
         if fate.leader == NO_LEADER:
@@ -361,5 +363,6 @@ def _says(counts: Mapping[PartitionState, int]) -> str:
     left = sum(counts[state] for state in AFFECTED)
     if back:
         return f"{back:,} back, {left:,} left" if left else "all back"
-    words = [state.of(counts[state]) for state in (*AFFECTED, PartitionState.UNDER_REPLICATED) if counts[state]]
+    told = (*AFFECTED, PartitionState.UNDER_REPLICATED, PartitionState.IN_DELETION)
+    words = [state.of(counts[state]) for state in told if counts[state]]
     return ", ".join(words[:2])

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import partial
 
 import pytest
 
+from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
 from questions.damage import place_of
 from questions.memory import Memory
 from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, PartitionState, impact_map
 from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overviews
+from questions.overview.overview import Overviews, ShownMoment
 from questions.whatif.rolling import rank_losses
 from questions.whatif.scenario import Change, Step, play
 from tests.dashboards import page_cases
@@ -101,6 +103,53 @@ def test_a_topic_with_many_partitions_has_counts_instead_of_squares():
     assert lines["large"].says == "16 offline"
     back = {line.topic: line for line in mapped.map(Moment.FIRST).lines}
     assert (back["large"].says, back["large"].counts[PartitionState.COMES_BACK]) == ("all back", 16)
+
+
+def test_a_topic_in_deletion_is_neither_usable_nor_affected():
+    story = Story("orders").begin(topics={"old": Size(6, 3, 2), "new": Size(6, 3, 2)})
+    story.broker_leaves(4)
+    story.delete_topic("old")
+    mapped = Mapped(story.to_the_present())
+    for moment in (Moment.NOW, Moment.LOSS):
+        old = next(line for line in mapped.map(moment).lines if line.topic == "old")
+        assert (old.counts, old.says) == ({PartitionState.IN_DELETION: 6}, "6 in deletion")
+    assert PartitionState.IN_DELETION in mapped.map(Moment.NOW).states
+
+
+def test_before_an_incident_nothing_of_it_was_broken():
+    story = Story("orders", minutes=9).begin(topics={"orders": Size(12, 1, 1)}).crash(1)
+    for _ in range(20):
+        story.heartbeat(5_000)
+    memory = Memory()
+    for row in page_cases.in_order(story.crash(4).to_the_present().effects):
+        memory.apply(row)
+    found = memory.cluster("orders", topics=None)
+    assert found is not None
+    overviews = Overviews(memory, Presentation(), (), lambda _: "")
+    made = overviews.overview(found, None)
+    impact = overviews.mapped(made, found, ShownMoment(None, story.now_ms)).map
+    assert impact is not None
+    assert counts(impact)[Moment.BEFORE] == 0 < counts(impact)[Moment.NOW]
+
+
+def test_counts_cards_and_map_of_one_moment_agree_before_the_next_heartbeat():
+    story = Story("orders").begin(topics={"orders": Size(12, 2, 1), "scratch": Size(8, 1, 1)}).to_the_present()
+    heard = len(story.effects)
+    story.crash(1)
+    rows = [*story.effects[:heard], *(row for row in story.effects[heard:] if not isinstance(row, GaugesRow))]
+    memory = Memory()
+    for row in page_cases.in_order(rows):
+        memory.apply(row)
+    found = memory.cluster("orders", topics=None)
+    assert found is not None
+    overviews = Overviews(memory, Presentation(), (), lambda _: "")
+    made = overviews.overview(found, None)
+    assert made.health is not None
+    impact = overviews.mapped(made, found, ShownMoment(None, story.now_ms)).map
+    assert impact is not None
+    by_state = sum((Counter(line.counts) for line in impact.lines), Counter())
+    assert made.health.counts.leaderless == by_state[PartitionState.OFFLINE] == made.incidents[0].unusable == 2
+    assert made.lacking == by_state[PartitionState.UNDER_REPLICATED] == made.incidents[0].under_replicated == 6
 
 
 def test_of_very_many_topics_only_the_affected_ones_have_lines():

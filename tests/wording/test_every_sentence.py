@@ -101,7 +101,9 @@ def overviews(rows: Iterable[Row]) -> Iterator[Overview]:
             now_ms = row.time_ms
             for found in memory.clusters():
                 overview = made.now(found, Present(now_ms, now_ms), now_ms)
-                yield made.mapped(overview, found, ShownMoment(None, now_ms))
+                whole = memory.cluster(found.cluster, None, None)
+                assert whole is not None
+                yield made.mapped(overview, whole, ShownMoment(None, now_ms))
 
 
 def words_of(overview: Overview) -> Iterator[str]:
