@@ -75,13 +75,12 @@ class ListTopics(Question, frozen=True):
     answer = TopicList
 
     words: Annotated[str, meaning("Only names that contain this text, in any case.")] = ""
-    lacking: Annotated[
-        str, meaning("1 returns only topics with a problem, the most important first unless `sort` is set.")
-    ] = ""
+    lacking: Annotated[str, meaning("1 returns only topics with a problem.")] = ""
     sort: Annotated[
         TopicOrder | None,
         meaning(
-            "Order by the name or the highest of these counts, of equal counts the worst topic first. Default: topic."
+            "Order by the name or the highest of these counts, of equal counts the worst topic first. Default: the "
+            "worst problem first, the most important topic of each, then all others by their name."
         ),
         msgspec.Meta(extra_json_schema={"type": "string", "enum": [order.value for order in TopicOrder]}),
     ] = None
@@ -90,13 +89,16 @@ class ListTopics(Question, frozen=True):
     def on_page(self, cluster: KnownCluster) -> TopicList:
         """Return a page of the topics that are asked for."""
         topics, ranks, is_lacking = cluster.snapshot(None).topics, cluster.clusters.ranks, self.lacking == "1"
-        wanted, order = self.words.strip().lower(), self.sort or (None if is_lacking else TopicOrder.TOPIC)
+        wanted, order = self.words.strip().lower(), self.sort
         found = (_line(name, topic.partitions.values()) for name, topic in topics.items() if wanted in name.lower())
         lines = [line for line in found if (any(line.damage) if is_lacking else line.partitions)]
 
         def place(line: TopicLine) -> tuple[object, ...]:
-            counts = () if order is None else (getattr(line, order.value), *line.damage)
-            return *(-count for count in counts), place_of(line.topic, topics[line.topic].row, ranks)
+            counts = map(bool, line.damage) if order is None else (getattr(line, order.value), *line.damage)
+            by_name = order is None and not any(line.damage)
+            return *(-count for count in counts), line.topic if by_name else place_of(
+                line.topic, topics[line.topic].row, ranks
+            )
 
         if order is TopicOrder.TOPIC:
             lines.sort(key=_NAME)
