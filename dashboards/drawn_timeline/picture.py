@@ -17,6 +17,7 @@ from controller.contract.records import LATEST_MS
 from questions.timeline.lanes import Condition, Lane, Span
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
+from wording.facts import without_zxid
 
 WIDTH: Final = 1200
 LEFT: Final = 190  # width of the lanes' names
@@ -138,7 +139,7 @@ def _drawn_lane(lane: Lane, top: int, scale: _TimeScale) -> Element:
 
 def _said(span: Span) -> str:
     lasted = (span.end_ms - span.begin_ms) / _SECOND
-    return f"{_clock(span.begin_ms)} to {_clock(span.end_ms)} ({lasted:.3f} s): {printable(span.says)}"
+    return f"{_clock(span.begin_ms)} to {_clock(span.end_ms)} ({lasted:.3f} s): {printable(without_zxid(span.says))}"
 
 
 def _number(value: float) -> str:

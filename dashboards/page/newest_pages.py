@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -25,6 +27,11 @@ class PageConfig(Presentation):
 
 # The pages of 200,000 partitions that are all offline take 8 s each.
 _SLOW_SECONDS: Final = 2.0
+# Parts that only follow the clock. The browser lets ages go on by itself, from the times in their elements.
+_CLOCKS: Final = re.compile(
+    rb'(<time id="age")[^>]*>[^<]*|(data-since="\d+"[^>]*>)[^<]*|data-now="\d+"|\bseen=\d+|\bat=\d+(&amp;map=)'
+)
+_HEARD: Final = re.compile(rb'<time id="age" datetime="([^"]+)"')
 
 
 class PageState(NamedTuple):
@@ -39,7 +46,16 @@ class RenderedPage(NamedTuple):
 
     plain: bytes
     gzipped: bytes
-    until: float  # by the monotonic clock: a slow page stays current for as long as it took, so others get their turn
+    tag: str  # equal for pages of one state
+    heard: str  # time of the newest heartbeat, empty if the page has none
+    until: float = 0  # by the monotonic clock: a slow page stays current for as long as it took, so others get a turn
+
+
+def compressed(plain: bytes, level: int = 1) -> RenderedPage:
+    """Return the page in both forms, with the tag of its state."""
+    tag = hashlib.blake2b(_CLOCKS.sub(rb"\1\2\3", plain), digest_size=12).hexdigest()
+    heard = _HEARD.search(plain)
+    return RenderedPage(plain, gzip.compress(plain, level), f'W/"{tag}"', heard[1].decode() if heard else "")
 
 
 class NewestPages:
@@ -67,8 +83,7 @@ class NewestPages:
                 plain = make()
                 now = time.monotonic()
                 took = now - began
-                until = now + took if took > _SLOW_SECONDS else now
-                page = RenderedPage(plain, gzip.compress(plain, compresslevel=1), until)
+                page = compressed(plain)._replace(until=now + took if took > _SLOW_SECONDS else now)
                 # Replaced as a whole, because other threads read it meanwhile.
                 current = {
                     known: kept

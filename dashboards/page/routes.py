@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
@@ -14,8 +15,7 @@ from prometheus_client.exposition import gzip_accepted
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route
 
 from dashboards.colours import VARIABLES
 from dashboards.drawn_map.canvas import segment
@@ -23,7 +23,7 @@ from dashboards.drawn_map.map import picture_of
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.page import interface
 from dashboards.page.interface import PagePath
-from dashboards.page.newest_pages import NewestPages, PageConfig, PageState, RenderedPage
+from dashboards.page.newest_pages import NewestPages, PageConfig, PageState, RenderedPage, compressed
 from dashboards.page.resources import Answer, Resources, named, recent
 from dashboards.page.templates import render
 from dashboards.serving.pool import Pool
@@ -36,6 +36,7 @@ from questions.overview.overview import Overview
 from questions.search import Found, page_of
 
 _STATIC: Final = Path(__file__).parent / "static"
+_SERVED: Final = (".css", ".js", ".svg")
 _PAGE_THREADS: Final = 2
 _HTML: Final = "text/html"
 _JSON: Final = "application/json"
@@ -94,8 +95,7 @@ class LivePage:
             Route(f"{cluster}/map.svg", self._pooled(None, self._picture, self._refusal_page)),
             *(Route(f"{place}/explain", explain) for place in ("", cluster)),
             Route("/changes", self._changes),
-            Route("/colours.css", _colours),
-            Mount("/static", StaticFiles(directory=_STATIC)),
+            *_files(),
         ]
 
     def _shown(self, path: PagePath) -> _Endpoint:
@@ -226,16 +226,32 @@ class LivePage:
         return StreamingResponse(events(seen), headers=_HEADERS, media_type="text/event-stream")
 
 
-async def _colours(_: Request) -> Response:
-    """Return the colours of pages and of drawn timelines. Written files have them inline."""
-    return _response((VARIABLES + STYLE).encode(), "text/css")
+def _files() -> list[Route]:
+    """Return the routes of the files that pages need, compressed once. Written timelines have the colours inline."""
+    found = {f"/static/{path.name}": path.read_bytes() for path in _STATIC.iterdir() if path.suffix in _SERVED}
+    found["/colours.css"] = (VARIABLES + STYLE).encode()
+
+    def route(path: str, content: bytes) -> Route:
+        file, kind = compressed(content, 9), mimetypes.guess_type(path)[0] or _HTML
+
+        async def answer(request: Request) -> Response:
+            return _page(request, file, kind, {"Cache-Control": "no-cache"})
+
+        return Route(path, answer)
+
+    return [route(path, content) for path, content in found.items()]
 
 
-def _page(request: Request, page: RenderedPage) -> Response:
-    headers = {**_HEADERS, "Vary": "Accept-Encoding"}
+def _page(
+    request: Request, page: RenderedPage, media_type: str = _HTML, caching: Mapping[str, str] = _HEADERS
+) -> Response:
+    """Return the page in the form that the client accepts, or 304 if the client has a page of this state."""
+    headers = {**caching, "Vary": "Accept-Encoding", "ETag": page.tag, **({"Heard": page.heard} if page.heard else {})}
+    if request.headers.get("if-none-match") == page.tag:
+        return Response(None, 304, headers)
     if gzip_accepted(request.headers.get("accept-encoding", "")):
-        return Response(page.gzipped, 200, {**headers, "Content-Encoding": "gzip"}, _HTML)
-    return Response(page.plain, 200, headers, _HTML)
+        return Response(page.gzipped, 200, {**headers, "Content-Encoding": "gzip"}, media_type)
+    return Response(page.plain, 200, headers, media_type)
 
 
 def _response(body: bytes, media_type: str, refused: HTTPException | None = None) -> Response:

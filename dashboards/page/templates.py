@@ -24,10 +24,11 @@ from questions.overview.overview import Overview, Rack
 from questions.overview.recent import Strip
 from questions.picture import Beginning
 from questions.state import WORDS, ClusterState, State
+from questions.timeline.events import EventKind
 from questions.timeline.lanes import Condition
 from questions.timeline.timeline import Timeline, folded
 from transport.printable import printable
-from wording.facts import event_since
+from wording.facts import event_since, without_zxid
 from wording.sentences import counted, listed
 from wording.times import duration, exact_moment, lasting, moment, near, rfc3339
 
@@ -166,18 +167,31 @@ def _hours_in_words(hours: Sequence[str]) -> str:
     return ", ".join(f"{counts[each]} {words}" for each, words in names.items() if counts[each])
 
 
-def _since(beginning: Beginning, as_of_ms: int) -> str:
-    return lasting(beginning.ms, as_of_ms, exact=beginning.exact)
+@pass_context
+def _aged(context: Context, ms: int, as_of_ms: int) -> str:
+    """Return the age of a moment. On a page of the present, the browser lets it go on."""
+    said = _age(as_of_ms - ms)
+    return said if context["at_ms"] is not None else Markup('<time data-since="{}">{}</time>').format(ms, said)
 
 
-def _as_text(card: Incident, cluster: str, as_of_ms: int) -> Markup:
+@pass_context
+def _since(context: Context, beginning: Beginning, as_of_ms: int) -> str:
+    """Return how long something has lasted, with an age that goes on."""
+    if beginning.ms is None:
+        return lasting(None, as_of_ms)
+    least = "" if beginning.exact else "at least "
+    return Markup("for {}{}, since {}").format(least, _aged(context, beginning.ms, as_of_ms), moment(beginning.ms))
+
+
+def _as_text(card: Incident, cluster: str) -> Markup:
     """Return the incident as lines for a message: event, effect on clients, and the steps with their commands."""
     steps = [
         f"Start broker {each.broker}. {each.says}{f' ({each.command})' if each.command else ''}"
         for each in card.returns
     ]
-    since = f"{_since(card.since, as_of_ms)}{f': {card.how}' if card.how else ''}"
-    lines = [f"{cluster}: {card.event} {since}.", card.effect, *steps, card.keep_up]
+    since = "since an unknown time" if card.since.ms is None else f"since {moment(card.since.ms)}"
+    event = f"{event_since(card.event, since)}{f': {card.how}' if card.how else ''}"
+    lines = [f"{cluster}: {event}.", card.effect, *steps, card.keep_up]
     return _lines(line for line in lines if line)
 
 
@@ -203,8 +217,8 @@ def _then(context: Context) -> str:
 
 @pass_context
 def _linked(context: Context, sentence: str, cluster: str) -> Markup:
-    """Return the sentence with links to brokers' pages, at the shown moment."""
-    pieces = _BROKER.split(printable(sentence))
+    """Return the sentence without transactions, with links to brokers' pages at the shown moment."""
+    pieces = _BROKER.split(printable(without_zxid(sentence)))
     begin = f"/clusters/{segment(cluster)}/brokers/"
     linked = [_with_code(pieces[0])]
     for words, number, rest in zip(pieces[1::3], pieces[2::3], pieces[3::3], strict=True):
@@ -259,6 +273,7 @@ ENVIRONMENT: Final = Environment(
 )
 ENVIRONMENT.filters.update(
     age=_age,
+    aged=_aged,
     as_text=_as_text,
     capitalized=_capitalized,
     clock=_clock,
@@ -289,8 +304,10 @@ ENVIRONMENT.filters.update(
     time=moment,
     title=title_of,
     with_code=_with_code,
+    without_zxid=without_zxid,
 )
 ENVIRONMENT.globals.update(
+    kinds_of_events=tuple(kind.value for kind in EventKind),
     conditions=tuple((word_of(condition), condition.value) for condition in Condition),
     picture_left=LEFT,
     picture_right=RIGHT,

@@ -210,10 +210,15 @@ def answered_ago(told_ms: int, now_ms: int) -> str:
     return f"as brokers answered {age(told_ms, now_ms)} ago"
 
 
-def readers_in_words(names: Collection[str], clients: Clients, now_ms: int) -> str:
-    """Return known groups in half a sentence: 2 groups of team payments (a and b), as brokers answered 4 min ago."""
+def readers_in_words(names: Collection[str], clients: Clients) -> str:
+    """Return known groups as an object: 2 groups of team payments (a and b)."""
+    return joined(list(_by_team("group", clients.teams.teams_of(names))))
+
+
+def readers_as_of(names: Collection[str], clients: Clients, now_ms: int) -> str:
+    """Return known groups with the age of the oldest answer about them."""
     told_ms = min(clients.known.groups[name].seen_ms for name in names)
-    return f"{joined(list(_by_team('group', clients.teams.teams_of(names))))}, {answered_ago(told_ms, now_ms)}"
+    return f"{readers_in_words(names, clients)}, {answered_ago(told_ms, now_ms)}"
 
 
 def _by_team(noun: str, by_team: Mapping[Team | None, list[str]]) -> Iterator[str]:

@@ -21,8 +21,8 @@ from questions.clients.groups import (
     Effect,
     effects_in_words,
     effects_on,
+    readers_as_of,
     readers_by_topic,
-    readers_in_words,
     troubled_in_context,
 )
 from questions.explain.causes import causes_of, last_writes
@@ -62,7 +62,7 @@ def _clients(picture: Picture, name: str) -> Iterator[Statement]:
         yield Statement("team", str(owner))
     readers = readers_by_topic(clients.known, {name})[name]
     if readers:
-        yield Statement("read by", readers_in_words(readers, clients, picture.now_ms))
+        yield Statement("read by", readers_as_of(readers, clients, picture.now_ms))
     troubled = troubled_in_context(picture.context)
     for group in readers:
         lost = [tp for tp in effects_on(clients.known.groups[group], troubled)[1] if tp.topic == name]

@@ -15,7 +15,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from controller.contract.job_row import JobRow
 from controller.contract.outputs import encode_row
@@ -174,6 +174,22 @@ def visit(browser: Browser, exporter: Exporter) -> Iterator[Visit]:
     context.close()
     assert visited.said == []
     assert visited.asked == {exporter.address.removeprefix("http://")}
+
+
+@pytest.fixture
+def visit_at(browser: Browser) -> Iterator[Callable[[Exporter, str], Page]]:
+    """Yield a function that opens a page of another server."""
+    opened: list[Page] = []
+
+    def visit(server: Exporter, path: str) -> Page:
+        page = browser.new_page()
+        opened.append(page)
+        page.goto(server.address + path)
+        return page
+
+    yield visit
+    for page in opened:
+        page.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 // Keeps the page current: asks for it again when the cluster has changed, and morphs what differs. Focus, scroll
-// position and opened details stay. Beside each time in UTC it shows the local time.
+// position and opened details stay. Ages go on by themselves, so the server answers 304 while the state is the same.
+// A hidden page asks for nothing. Beside each time in UTC the script shows the local time.
 "use strict";
 (() => {
   document.documentElement.classList.add("scripted");
@@ -11,6 +12,8 @@
   let heardMs = Date.now();
   let asking = false;
   let again = false;
+  let tag = null; // of the shown page
+  let aheadMs = Date.now() - Number(live()?.dataset.now ?? Date.now()); // of this clock before the server's
 
   const withLocalTimes = (root) => {
     for (const time of isUtc ? [] : root.querySelectorAll("time[data-local]")) {
@@ -31,6 +34,7 @@
     const next = withLocalTimes(new DOMParser().parseFromString(text, "text/html"));
     heardMs = Date.now();
     lost.hidden = true;
+    aheadMs = heardMs - Number(next.getElementById("live")?.dataset.now ?? heardMs);
     for (const part of [id, "standing"]) {
       const [before, after] = [document.getElementById(part), next.getElementById(part)];
       if (before !== null && after !== null) Idiomorph.morph(before, after, morphs);
@@ -46,6 +50,7 @@
     const text = await answer.text();
     if (mine !== newest) return;
     if (!answer.ok) return location.assign(address);
+    tag = answer.headers.get("ETag");
     history.replaceState(null, "", address);
     show(text, id);
   };
@@ -68,7 +73,7 @@
     submit(event.target);
   });
 
-  const lasting = (ms) => {
+  const lasting = (ms, most = 2) => {
     let left = Math.max(0, Math.floor(ms / 1000));
     const parts = units.map(([unit, size]) => {
       const count = Math.floor(left / size);
@@ -76,30 +81,41 @@
       return [count, unit];
     });
     const first = parts.findIndex(([count]) => count > 0);
-    return first < 0 ? "0 s" : parts.slice(first, first + 2).filter(([count]) => count).flat().join(" ");
+    return first < 0 ? "0 s" : parts.slice(first, first + most).filter(([count]) => count).flat().join(" ");
   };
   setInterval(() => {
+    if (live() === null || document.hidden) return;
+    const nowMs = Date.now() - aheadMs;
+    for (const each of document.querySelectorAll("[data-since]")) {
+      each.textContent = lasting(nowMs - each.dataset.since, each.dataset.units);
+    }
     const age = document.getElementById("age");
     if (age === null) return;
-    const waitedMs = Date.now() - heardMs;
-    const words = waitedMs < silentMs ? age.dataset.words : "last known";
-    age.textContent = `${words} ${lasting(Number(age.dataset.age) + waitedMs)} ago`;
+    const words = Date.now() - heardMs < silentMs ? age.dataset.words : "last known";
+    age.textContent = `${words} ${lasting(nowMs - Date.parse(age.dateTime))} ago`;
   }, 1000);
 
   const ask = async () => {
     again = asking;
-    if (asking) return;
+    if (asking || document.hidden) return;
     asking = true;
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      const answer = await fetch(location.href, { headers: { Accept: "text/html", ...(tag && { "If-None-Match": tag }) } });
       const text = await answer.text();
-      if (answer.ok) show(text);
+      const age = document.getElementById("age");
+      heardMs = Date.now();
+      if (answer.ok) show(text, live() === null ? "history" : "live");
+      else if (answer.status === 304 && age !== null) age.dateTime = answer.headers.get("Heard");
+      tag = answer.headers.get("ETag");
     } catch {
       // The banner says it once the server has been silent for long enough.
     }
     asking = false;
     if (again) setTimeout(ask, 500);
+    askLater();
   };
+  // A timeline whose rows are still being read asks until it is complete.
+  const askLater = () => document.querySelector("[data-again]") !== null && setTimeout(ask, 2000);
 
   withLocalTimes(document);
   document.addEventListener("click", async (event) => {
@@ -125,10 +141,22 @@
     });
   }
 
+  askLater();
+  let changes = null;
+  const follow = () => {
+    changes?.close();
+    if (document.hidden) return;
+    heardMs = Date.now();
+    if (live() === null) return askLater();
+    changes = new EventSource(live().dataset.changes);
+    changes.addEventListener("changed", ask);
+  };
+  document.addEventListener("visibilitychange", follow);
   if (live() === null) return;
-  new EventSource(live().dataset.changes).addEventListener("changed", ask);
+  follow();
   setInterval(() => {
-    if (Date.now() - heardMs < silentMs) return;
+    if (document.hidden || Date.now() - heardMs < silentMs) return;
+    tag = null; // the next answer replaces these words
     const since = new Date(heardMs).toISOString().slice(11, 19);
     lost.textContent = `Not known since ${since} UTC: kontrast serve does not answer.`;
     lost.hidden = false;
