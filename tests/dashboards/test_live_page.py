@@ -384,7 +384,7 @@ def test_a_cluster_that_kraft_leads_is_shown_as_one(exporter, rows):
     assert (answer.migration.phase, answer.migration.next_step) == ("hybrid", "restart broker 1 in KRaft mode")
     page = exporter.page("/clusters/north")
     assert "KRaft controller 3001 has led for" in page
-    assert re.search(r"in KRaft mode \(inferred\) for ", page)
+    assert re.search(r"in KRaft mode \(inferred\) since ", page)
     assert "yes, after raising the epoch" in page
     assert "not asked. Name the KRaft controllers in kafka_quorum" in page
     partition = msgspec.json.decode(exporter.page("/api/v1/clusters/north/topics/t/0"), type=Explanation)
