@@ -215,14 +215,6 @@ def test_it_does_not_act_on_where_more_than_the_znode_has_changed(change):
     assert history.context.header.term.in_its_name is None
 
 
-def test_under_a_kraft_controller_nothing_is_expected_of_it_any_more():
-    history = started()
-    history.migrates()
-    gone_and_there(history)
-    history.broker_leaves(2)
-    assert not acts(history)
-
-
 PERSISTENT = 0
 
 

@@ -25,16 +25,6 @@ def test_the_controller_epoch_outlives_all_brokers():
     assert history.gauges().controller_epoch == 2
 
 
-def test_a_term_cut_after_its_controllers_registration_went_poisons_no_process():
-    history = ZnodeHistory().start(*ALL, topics={"t": {n: ([3, 2], 3, 0, [3, 2]) for n in range(2)}})
-    history.broker_leaves(2)
-    history.state("t", 0, 3, 1, [3])
-    history.broker_leaves(1)
-    history.delete("/controller")
-    history.controller(3, 2)
-    assert history.context.header.former.poisoned == {}
-
-
 def test_a_read_takes_settings_without_their_topic_and_ignores_events_of_the_past():
     history = ZnodeHistory()
     history.snapshot(

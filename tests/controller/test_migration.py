@@ -73,26 +73,6 @@ def test_a_broker_takes_over_from_every_phase_in_which_kraft_leads():
     assert all(PhaseEvidence.BROKER_CLAIMED in NEXT_PHASE[phase] for phase in LED_BY_KRAFT)
 
 
-def test_the_way_back_is_done_where_migration_was_deleted_first():
-    history = a_cluster().migrates().pulses(1)
-    history.delete("/migration")
-    assert shown(history).phase == "silent"
-    history.delete("/controller")
-    history.controller(3, 3)
-    assert (shown(history).phase, shown(history).rollback) == ("zookeeper", "done")
-    assert history.context.header.acting
-
-
-def test_a_claim_that_a_broker_takes_back_leaves_the_quorum_waiting():
-    history = a_cluster()
-    history.migration()
-    history.kraft_claims(3001, 3, 2)
-    history.delete("/controller")
-    history.controller(3, 3)
-    assert shown(history).phase == "waiting"
-    assert history.context.header.acting
-
-
 def test_the_pulse_is_shown_with_its_offset_at_each_heartbeat():
     history = a_cluster().migrates()
     history.migration(350, 3001, 3)
@@ -108,15 +88,6 @@ def test_while_zookeeper_rules_a_row_comes_only_where_it_says_more():
     row = shown(history)
     assert shown(history) is row
     assert row.pulse_ms is not None
-
-
-def test_a_migration_znode_that_no_kafka_reads_is_refused_and_changes_no_phase():
-    history = a_cluster()
-    for content in (b"", b"null", {"version": 1}, migration_znode() | {"version": 1}):
-        history.write("/migration", content)
-    assert len(history.refusals()) == 4
-    assert migration_rows(history) == []
-    assert history.context.header.acting
 
 
 # Predictions
@@ -290,29 +261,6 @@ def test_what_waits_in_admin_is_a_leftover_that_the_next_controller_obeys():
     history.delete("/controller")
     history.controller(3, 5)
     assert history.row("t0", 0).deleting
-
-
-def test_after_a_rollback_partitions_with_a_later_epoch_are_never_elected():
-    history = a_cluster(topics=2).migrates()
-    history.state("t1", 0, 1, 6, [1, 2], controller_epoch=9)
-    history.delete("/controller")
-    history.controller(3, 3)
-    row = shown(history)
-    assert (row.never_elected_partitions, row.never_elected_examples, row.rollback) == (1, ("t1-0",), "raise_epoch")
-    assert row.leftovers == ("/migration with offset 301", "controller epoch 9 in states, 1 above the controller's")
-    history.broker_leaves(1)
-    assert history.predicted("t0", 0) == (2, 6, (2,))
-    assert history.predicted("t1", 0) is None
-    assert history.row("t1", 0).state == "OfflinePartition"
-    history.heartbeat(11_000)
-    assert "PartitionsLeaderless" not in opened(history)
-    history.write("/controller_epoch", b"20")
-    assert history.context.header.term.epoch == 3
-    history.delete("/controller")
-    history.controller(2, 21)
-    assert (history.context.header.term.epoch, history.gauges().controller_changes) == (21, 3)
-    assert history.predicted("t1", 0) == (2, 8, (2,))  # it leaves the ISR, then another is elected
-    assert (shown(history).never_elected_partitions, shown(history).rollback) == (0, "done")
 
 
 def test_after_a_clean_rollback_the_row_says_that_all_is_done():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.alert_row import Severity
 from controller.contract.effect_rows import Status
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import step
@@ -37,11 +37,6 @@ def elect(history: ZnodeHistory, broker: int) -> None:
     history.delete("/controller")
     history.controller(broker, history.context.header.controller_epoch + 1)
     history.heartbeat()
-
-
-def pages(history: ZnodeHistory) -> set[str]:
-    """Return all alerts that ever paged."""
-    return {row.id for row in history.effects if isinstance(row, AlertRow) and row.severity is Severity.PAGE}
 
 
 # Causes of a poisoned process
@@ -180,25 +175,6 @@ def test_a_removal_that_later_writes_pass_over_shows_a_poisoned_controller():
     assert not [move for move in moved if move.startswith("t-0@2")]
 
 
-def test_nobody_is_paged_again_for_what_a_poisoned_controller_does_not_do():
-    history = passed_over()
-    for _ in range(10):
-        history.heartbeat(4_000)
-    assert pages(history) == {"BrokerCrashed/broker 2", POISONED}
-    history.broker_leaves(3)
-    for _ in range(10):
-        history.heartbeat(4_000)
-    assert POISONED in history.open_alerts()
-    assert not {key for key in history.open_alerts() if key.startswith(("ControllerOverdue", "ControllerDisagrees"))}
-
-
-def test_a_controller_whose_registration_is_not_known_is_not_found_poisoned():
-    history = passed_over()
-    history.broker_leaves(1)
-    history.heartbeat(4_000)
-    assert history.context.header.former.poisoned == {}
-
-
 def test_a_failover_that_elects_before_it_removes_is_a_poisoned_controllers():
     topics = {"t": {0: ([1, 2, 9], 1, 0, [1, 2, 9])}, "u": {0: ([9, 3], 9, 0, [9, 3])}}
     history = ZnodeHistory().start(1, 2, 3, 4, controller=4, topics=topics)
@@ -222,15 +198,6 @@ def test_elections_that_are_still_due_stay_expected_of_a_poisoned_controller():
     history.state("u", 0, 3, 1, [3])
     history.heartbeat(4_000)
     assert history.predicted("v", 0) == (4, 1, (4,))
-
-
-def test_a_removal_after_all_takes_it_back():
-    history = passed_over()
-    history.heartbeat(4_000)
-    history.state("t", 0, 1, 1, [1])
-    history.heartbeat()
-    assert POISONED not in history.open_alerts()
-    assert (history.context.header.former.poisoned, history.context.header.former.poisoned_by) == ({}, {})
 
 
 # Alerts about a process that is not controller

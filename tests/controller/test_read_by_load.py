@@ -30,28 +30,6 @@ def a_failure_while_it_loads(
     return history
 
 
-def assert_all_explained(history: ZnodeHistory) -> None:
-    gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.divergences, gauges.inferred_events) == (0, {}, {"read-by-load": 1})
-    assert [history.row("t", number).leader for number in range(3)] == [1, 1, 2]
-
-
-@pytest.mark.parametrize("first", [0, 1])
-def test_removals_before_any_election_are_the_failovers(first: int):
-    history = a_failure_while_it_loads()
-    removals = {0: (-1, 1, [1, 2]), 1: (1, 1, [1, 2])}
-    effects = history.state("t", first, *removals.pop(first))
-    assert "withdrawn t-0 OfflinePartition -> OnlinePartition" in history.transitions(effects)
-    for number, written in removals.items():
-        effects = history.state("t", number, *written)
-    assert history.moves(effects, Status.FINAL) == [
-        f"t-{n}@3 ReplicaDeletionIneligible -> OfflineReplica" for n in (0, 1)
-    ]
-    assert history.predicted("t", 0) == (1, 2, (1, 2))
-    history.state("t", 0, 1, 2, [1, 2])
-    assert_all_explained(history)
-
-
 def test_the_failover_then_sent_the_failed_broker_nothing():
     # The log names sessions, so the term's begin is uncertain until the controller's next write.
     history = a_failure_while_it_loads(session=CONTROLLER)
@@ -63,29 +41,6 @@ def test_the_failover_then_sent_the_failed_broker_nothing():
     assert "final LeaderAndIsr to 1: t-0 leader=3 epoch=0 isr=[3, 1, 2]" in requests
     assert "final UpdateMetadata to 1,2: no partitions" in requests
     assert not [line for line in requests if line.startswith("final") and "3" in line.partition(":")[0]]
-
-
-def test_an_election_first_is_of_a_controller_that_was_notified():
-    history = a_failure_while_it_loads()
-    history.state("t", 0, 1, 1, [1, 2])
-    history.state("t", 1, 1, 1, [1, 2])
-    gauges = history.gauges()
-    assert (gauges.pending_writes, gauges.divergences, gauges.inferred_events) == (0, {}, {})
-
-
-@pytest.mark.parametrize(
-    ("after_ms", "written"),
-    [
-        pytest.param(2_000, (-1, 1, [1, 2]), id="after the load"),
-        pytest.param(200, (-1, 1, [2, 1]), id="in another order than the controller writes"),
-        pytest.param(200, (-1, 1, [1]), id="with a live broker"),
-        pytest.param(200, (-1, 3, [1, 2]), id="with a later leader epoch"),
-    ],
-)
-def test_other_removals_are_not_the_failovers(after_ms: int, written: tuple[int, int, list[int]]):
-    history = a_failure_while_it_loads(after_ms)
-    history.state("t", 0, *written)
-    assert "read-by-load" not in history.gauges().inferred_events
 
 
 def moves_of_broker_3(history: ZnodeHistory) -> list[str]:
@@ -107,23 +62,3 @@ def test_a_broker_that_left_before_a_load_reads_the_brokers_was_read_as_gone(rel
     rows = [row for row in history.effects if getattr(row, "inferred_by", "")]
     shown_by = {"it left 10 ms after broker 2 was elected, and nothing was due"}
     assert {row.inferred_from for row in rows} == (shown_by if moves else set())
-
-
-@pytest.mark.parametrize(
-    ("after_ms", "session"),
-    [
-        pytest.param(10, CONTROLLER, id="after the load read the brokers"),
-        pytest.param(0, 0, id="where a watch made the load certain"),
-    ],
-)
-def test_a_broker_that_left_later_is_a_failure(after_ms: int, session: int):
-    history = a_failure_while_it_loads(after_ms, session=session, topics=OUT_OF_SYNC)
-    moves_of_broker_3(history)
-    assert history.moves(tuple(history.effects), Status.FINAL)[-1] == "t-0@3 OnlineReplica -> OfflineReplica"
-    assert history.gauges().inferred_events == {}
-
-
-def test_a_failure_that_writes_is_left_to_its_writes():
-    history = a_failure_while_it_loads(0, session=CONTROLLER)
-    assert history.predicted("t", 0) == (1, 1, (1, 2))  # by a BrokerChange, until a write shows a failover's
-    assert history.gauges().inferred_events == {}

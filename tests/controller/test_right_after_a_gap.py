@@ -151,31 +151,6 @@ def test_a_new_registration_forgets_failed_log_directories(how, release):
     assert_well(history)
 
 
-def test_failed_log_directories_stay_with_their_registration():
-    history = ZnodeHistory(release=(3, 4)).start(1, 2, controller=2, topics={"a": {0: ([1], 1, 2, [1])}})
-    history.write(LOG_DIR_EVENT, {"version": 1, "broker": 1, "event": 1})
-    history.state("a", 0, -1, 3, [1])
-    history.generation, history.seq = 2, -1
-    history.start(1, 2, controller=2, topics={"a": {0: ([1], -1, 3, [1])}})
-    assert failed_log_dirs(history) == (1,)
-
-
-@pytest.mark.parametrize("release", [(2, 0), (2, 3), (3, 9)])
-def test_the_leader_in_zookeeper_counts_more_than_an_inferred_shutdown(release):
-    topics = {"a": {0: ([2, 3], 2, 0, [2, 3]), 1: ([3, 2], 3, 0, [3, 2])}, "b": {3: ([2], 2, 0, [2])}}
-    history = ZnodeHistory(release=release).start(1, 2, 3, controller=1, topics=topics)
-    history.state("a", 0, 3, 1, [3])
-    history.state("a", 1, 3, 1, [3])
-    assert history.context.header.shutdowns.under_way == (2,)
-    history.state("b", 3, 2, 1, [2])
-    history.state("a", 0, 3, 1, [3, 2])
-    history.state("a", 1, 3, 1, [3, 2])
-    assert history.context.header.shutdowns.under_way == ()
-    assert set(four_hours_later(history)) <= {"PreferredImbalance"}
-    assert history.row("b", 3).state == "OnlinePartition"
-    assert history.gauges().offline_partitions == 0
-
-
 # --- reassignments
 
 

@@ -6,7 +6,7 @@ A release in brackets names where a behaviour applies.
 import pytest
 
 from controller.contract.alert_row import AlertRow
-from controller.contract.effect_rows import Request, Transition
+from controller.contract.effect_rows import Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import ControllerRow
 from controller.contract.records import RecordKind
@@ -59,19 +59,6 @@ def test_trap_08_changed_endpoints_are_sent_to_all_brokers_and_a_rack_to_none():
 # 9 and 10: epochs
 
 
-# Trap 9. Writes are guarded by the controller epoch from 2.1 on. Before, a deposed controller can still write.
-def test_trap_09_the_epoch_and_the_controller_znode_come_in_either_order():
-    for epoch_first in (True, False):
-        history = ZnodeHistory().start(1, 2, 3, topics=TOPIC)
-        history.controller_dies(1)
-        writes = [("/controller", controller_znode(3)), ("/controller_epoch", b"2")]
-        for path, content in reversed(writes) if epoch_first else writes:
-            assert not history.context.header.acting
-            history.write(path, content)
-        assert history.context.header.acting
-        assert history.gauges().controller_changes == 1
-
-
 # Trap 10. `/controller_epoch` begins with 0 from 2.1 on and with 1 before. An old controller epoch in a state is
 # normal.
 @pytest.mark.parametrize("first_epoch", [b"0", None])
@@ -119,32 +106,6 @@ def test_trap_11_a_ghost_that_a_snapshot_finds_is_one_too():
 
 
 # 24, memory that a failover clears
-
-
-# Trap 24. Shutting-down brokers and failed log directories are in the controller's memory only. A failover forgets
-# them.
-def test_trap_24_a_failover_forgets_who_is_shutting_down():
-    topics = {"t": {0: ([2, 3, 1], 2, 0, [2, 3, 1]), 1: ([3, 2], 3, 0, [3, 2])}}
-    history = ZnodeHistory().start(1, 2, 3, topics=topics)
-    history.state("t", 0, 3, 1, [3, 1])
-    assert history.context.header.shutdowns.under_way == (2,)
-    history.delete("/controller")
-    history.controller(1, 2)
-    assert history.context.header.shutdowns.under_way == ()
-    history.topic("new", {0: [2, 3]})
-    assert history.predicted("new", 0) == (2, 0, (2, 3))
-
-
-def test_trap_24_a_failover_forgets_offline_log_directories():
-    history = ZnodeHistory().start(1, 2, 3, topics={"t": {0: ([2, 3], 2, 0, [2, 3])}})
-    history.write("/log_dir_event_notification/log_dir_event_0000000000", {"version": 1, "broker": 2, "event": 1})
-    history.state("t", 0, 3, 1, [3])
-    history.delete("/log_dir_event_notification/log_dir_event_0000000000")
-    assert history.context.topics.get("t").partitions[0].offline_dirs == (2,)
-    history.delete("/controller")
-    effects = history.controller(1, 2)
-    assert history.context.topics.get("t").partitions[0].offline_dirs == ()
-    assert any(isinstance(row, Request) and row.api == "LeaderAndIsr" and row.brokers == (2,) for row in effects)
 
 
 # 30 to 32, the counts

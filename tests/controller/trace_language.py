@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 from controller.contract.alert_row import AlertRow
@@ -56,6 +57,24 @@ GAUGES = (
     "controller_changes",
     "writes",
     "inferred_events",
+)
+
+
+MEMORY = (
+    "acting",
+    "is_poisoned",
+    "led_by_kraft",
+    "cluster_id",
+    "term.epoch",
+    "shutdowns.under_way",
+    "shutdowns.asked",
+    "shutdowns.attempts",
+    "former.poisoned",
+    "former.poisoned_by",
+    "former.slowest_load_ms",
+    "triggers.log_dir_failures",
+    "configuration.dynamic",
+    "migration.partitions_by_epoch",
 )
 
 
@@ -143,13 +162,14 @@ def describe(rows: Iterable[Row]) -> list[str]:
 
 def partition_line(row: PartitionRow) -> str:
     parts = [f"{row.topic}-{row.partition} {row.state} leader={row.leader} epoch={row.leader_epoch}"]
+    parts.append(f"by={row.controller_epoch} version={row.partition_epoch}")
     parts.append(f"isr={list(row.isr)} replicas={list(row.replicas)}")
     if row.adding_replicas or row.removing_replicas:
         parts.append(f"adding={list(row.adding_replicas)} removing={list(row.removing_replicas)}")
     if row.predicted_isr is not None:
         due = f"leader={row.predicted_leader} epoch={row.predicted_leader_epoch} isr={list(row.predicted_isr)}"
         parts.append(f"expecting {due}")
-    return " ".join(parts) + (f"; {row.problem}: {row.reason}" if row.problem else "")
+    return " ".join(parts) + " deleting" * row.deleting + (f"; {row.problem}: {row.reason}" if row.problem else "")
 
 
 # --- the commands
@@ -416,6 +436,24 @@ def _replicas(history: ZnodeHistory, topics: list[str]) -> list[str]:
     ]
 
 
+def _memory(history: ZnodeHistory, _: list[str]) -> list[str]:
+    """Return what the controller remembers beside its znodes. Of a mapping to objects, the keys."""
+    said = {name: attrgetter(name)(history.context.header) for name in MEMORY}
+    said |= {
+        f"offline_dirs of {name}-{number}": each.offline_dirs
+        for name, topic in history.context.topics
+        for number, each in topic.partitions.items()
+    }
+    return [f"{name} {_plain(value)}" for name, value in said.items() if value]
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        simple = all(isinstance(each, (int, str, tuple, Mapping)) for each in value.values())
+        return dict(value) if simple else list(value)
+    return value
+
+
 def _requests(history: ZnodeHistory, _: list[str]) -> list[str]:
     return [line for row in history.effects[history.block_began :] if isinstance(row, Request) for line in asked(row)]
 
@@ -475,6 +513,7 @@ COMMANDS: dict[str, Command] = {
     "wall-clock": _wall_clock,
     "older-watcher": _older_watcher,
     "quarantine": _quarantine,
+    "memory": _memory,
     "requests": _requests,
     "open": _open,
     "show": _show,
