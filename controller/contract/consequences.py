@@ -101,6 +101,7 @@ _DELETE_REQUEST = "Delete /admin/reassign_partitions, then /controller."
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
 _PRODUCER_IDS = 'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.'
+_RESTART_ONE = "If no broker is controller, restart one."  # a broker that failed does not try again
 _OPEN = (
     "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with the login that owns the "
     "znode, before a broker restarts."
@@ -154,7 +155,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
     Place.CONTROLLER_EPOCH: (
         _ends_controllers(  # its writes check the version of /controller_epoch
             "the present controller can write nothing, and no broker can be elected after it",
-            f"{_EPOCH} If no broker is controller, restart one.",
+            f"{_EPOCH} {_RESTART_ONE}",
             _UNREADABLE,
             (2, 1),
             then_fail_over=True,
@@ -167,7 +168,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         _ends_controllers(
             "a broker with another login cannot raise it (NoAuth), so no broker can be elected after the present "
             "controller",
-            _OPEN,
+            f"{_OPEN} {_RESTART_ONE}",
             (Flaw.LOCKED,),
         ),
     ),
@@ -282,7 +283,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
     Place.CHROOT: (
         _ends_controllers(
             "a broker with another login cannot create /controller, so no broker becomes controller",
-            _OPEN,
+            f"{_OPEN} {_RESTART_ONE}",
             (Flaw.LOCKED,),
         ),
     ),

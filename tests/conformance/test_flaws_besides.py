@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
-from kazoo.security import ACL, make_acl, make_digest_acl
+from kazoo.client import KazooClient
+from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_acl, make_digest_acl
 
 from cli.embedded.kafka import KafkaBroker
 from controller.contract.consequences import consequence_of
@@ -66,6 +67,24 @@ TRIED = [
 ]
 
 
+# A flaw that ends the start, and the content of the mended znode, None for a deleted one.
+_TWO = {"min_version_level": 1, "max_version_level": 3}
+MENDED = (
+    (QUOTAS[0], QUOTAS[3][1], {}),
+    (QUOTAS[7], None, {}),
+    (
+        ("/config/users/bob", {"config": {"SCRAM-SHA-256": "salt=YQ==,server_key=YQ==,iterations=4096"}}),
+        {"config": {}},
+        {},
+    ),
+    (ACLS[0], ACLS[2][1], _AUTHORIZER),
+    (BLOCKS[0], BLOCKS[3][1], {"inter.broker.protocol.version": "2.8"}),
+    (("/brokers/ids/two", {"version": 5}), None, {}),
+    (("/config/brokers/k1.example", {"config": {}}), None, {}),
+    (("/feature", {"version": 1, "status": 1, "features": {"group": _TWO}}), None, {}),
+)
+
+
 def _broker(release: str, address: str, directory: Path, properties: Mapping[str, str]) -> KafkaBroker:
     class_path = () if release == "3.9.2" else class_path_of(release)
     return KafkaBroker(1, address, directory, properties=properties, class_path=class_path)
@@ -92,6 +111,20 @@ def test_a_broker_starts_unless_the_table_says_that_it_ends(
         assert starts(broker) == (consequence is None or not consequence.stops_start)
     finally:
         broker.kill()
+
+
+@pytest.mark.parametrize(("flawed", "mended", "properties"), MENDED, ids=lambda each: str(each)[:70])
+def test_a_broker_starts_after_the_mend(flawed, mended, properties, shared_zookeeper, own_name, tmp_path):
+    path, content = flawed
+    _write(shared_zookeeper, f"/{own_name}{path}", content)
+    broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, properties)
+    with zookeeper_client(f"{shared_zookeeper}/{own_name}") as client:
+        try:
+            assert not starts(broker)
+            client.delete(path) if mended is None else client.set(path, json.dumps(mended).encode())
+            assert starts(broker)
+        finally:
+            broker.kill()
 
 
 def test_a_running_broker_ends_when_a_feature_is_finalized_that_it_lacks(shared_zookeeper, own_name, tmp_path):
@@ -136,5 +169,27 @@ def test_no_broker_is_elected_that_may_not_write_the_epoch(shared_zookeeper, own
             time.sleep(4)
             assert client.get("/controller_epoch")[0] == b"7"
             assert not client.exists("/controller")
+            _open(client, "/controller_epoch")
+            broker.kill()
+            assert starts(broker)
+            eventually(lambda: client.exists("/controller"))
         finally:
             broker.kill()
+
+
+def test_a_broker_registers_once_its_login_may(shared_zookeeper, own_name, tmp_path):
+    _write(shared_zookeeper, f"/{own_name}/brokers/ids", b"", _ONE_LOGIN)
+    broker = _broker("3.9.2", f"{shared_zookeeper}/{own_name}", tmp_path, {})
+    with zookeeper_client(f"{shared_zookeeper}/{own_name}") as client:
+        try:
+            assert not starts(broker)
+            _open(client, "/brokers/ids")
+            assert starts(broker)
+        finally:
+            broker.kill()
+
+
+def _open(client: KazooClient, path: str) -> None:
+    """Give every login all rights, as the login that owns the znode."""
+    client.add_auth("digest", "kafka:secret")
+    client.set_acls(path, OPEN_ACL_UNSAFE)

@@ -42,32 +42,33 @@ STEPS: Final[dict[str, MendingStep]] = {}
 TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
     (Place.TOPIC, Flaw.EMPTY): "tests/remedies/situations.py",
     (Place.MIGRATION, Flaw.EMPTY): "tests/migration/test_preflight_tried.py",
+    **dict.fromkeys(
+        (
+            (Place.CLUSTER_ID, Flaw.ABSENT),
+            (Place.CONTROLLER_EPOCH, Flaw.LOCKED),
+            (Place.REGISTRATIONS, Flaw.LOCKED),
+            (Place.CLUSTER_ID, Flaw.REPLACED),
+            (Place.FEATURE, Flaw.INCOMPATIBLE),
+            (Place.BROKER, Flaw.WRONG_NAME),
+            (Place.USER, Flaw.NO_NUMBER),
+            (Place.USER, Flaw.NO_CREDENTIAL),
+            (Place.IP, Flaw.NO_ADDRESS),
+            (Place.ACL, Flaw.WRONG_TYPE),
+            (Place.PRODUCER_IDS, Flaw.UNPARSABLE),
+        ),
+        "tests/conformance/test_flaws_besides.py",
+    ),
 }
 # The controller reads the event of a failed log directory at once, so no test can damage it before.
 # Mends that nobody followed on a broker yet. The flaws of most were seen there (`test_flaws_besides.py`).
 UNTRIED: Final = frozenset(
     {
-        "Delete /feature before a broker starts. The next controller writes it again.",
-        "Delete the znode before a broker restarts.",
+        "Delete the znode.",
         "If it should be one of this cluster, correct its zookeeper.connect and restart it.",
-        "Delete the key and give the user a new password with kafka-configs.sh, before a broker restarts.",
-        "Delete the znode, or write it under an IP address, before a broker restarts.",
         "Give every broker one listener of a common name and protocol, and set it as "
         "inter.broker.listener.name. Restart first the brokers that lack it.",
-        "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with "
-        "the login that owns the znode, before a broker restarts.",
-        "Restart no broker before you know why. If the brokers are the same as before: Write the "
-        "cluster.id of a broker's meta.properties back.",
-        "Restart no broker. Write the cluster.id of a broker's meta.properties back.",
         "Restart the broker whose log directory failed.",
         "Raise it with kafka-configs.sh, or delete it.",
-        "Do not restart the controller's broker. Write the state back with a live leader that has the partition, best "
-        "the last one, an isr of it alone, and a leader_epoch above the last in the brokers' leader-epoch-checkpoint. "
-        "If no broker has the partition, no state is needed.",
-        'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.',
-        "Write the entry again with a principal like User:alice, or delete the znode and give the "
-        "rights again with kafka-acls.sh, before a broker restarts.",
-        "Write the number again with kafka-configs.sh, or delete the key in the znode, before a broker restarts.",
     }
 )
 RELEASES: Final[tuple[str, ...]] = ("1.1.1", "2.8.2", "3.9.2")
@@ -255,14 +256,22 @@ def an_unreadable_state_is_written_back(cluster: RealCluster) -> None:
     _state(cluster, "odd-state", b"x")
 
 
-def _state(cluster: RealCluster, topic: str, content: bytes) -> None:
+@step("/brokers/topics/T/partitions/0/state", Flaw.ABSENT)
+def an_absent_state_is_written_back(cluster: RealCluster) -> None:
+    _state(cluster, "absent-state", None)
+
+
+def _state(cluster: RealCluster, topic: str, content: bytes | None) -> None:
     cluster.create(topic, {0: [1, 2, 3]})
     cluster.write(topic, *_KEPT)
     path, last = f"/brokers/topics/{topic}/partitions/0/state", cluster.state(topic)
-    cluster.client.set(path, content)
-    cluster.client.delete("/controller")
+    if content is None:
+        cluster.client.delete(path)
+    else:
+        cluster.client.set(path, content)
+        cluster.client.delete("/controller")
     written = last | {"isr": [last["leader"]], "leader_epoch": last["leader_epoch"] + 1}
-    cluster.client.set(path, json.dumps(written).encode())
+    (cluster.client.create if content is None else cluster.client.set)(path, json.dumps(written).encode())
     if cluster.client.exists("/controller"):
         cluster.client.delete("/controller")
     has_a_lasting_controller(cluster)
