@@ -20,7 +20,7 @@ import msgspec
 
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import LATEST_MS, RecordKind
-from ingest.observed.paths import Rank, is_partition_state, rank
+from ingest.observed.paths import TOPICS, Rank, is_partition_state, rank
 
 
 class ZnodeEventKind(Enum):
@@ -91,6 +91,7 @@ def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[
     The values must have been read after the events. Before 3.9 servers send no zxids, and rank alone orders the window.
     This keeps the `/controller` and the broker of a closing session together, in that order.
     """
+    known = _without_early(events, values, known)
     by_path: dict[str, list[_Indexed]] = {}
     for index, event in enumerate(events):
         if not _is_old(event, values.get(event.path), known.get(event.path)):
@@ -107,6 +108,22 @@ def observe_window(events: Sequence[ZnodeEvent], values: Values, known: Mapping[
         return (at_once[index], rank(observation.path), index)
 
     return [observation for _, observation in sorted(found, key=order)]
+
+
+def _without_early(events: Sequence[ZnodeEvent], values: Values, known: Mapping[str, Known]) -> Mapping[str, Known]:
+    """Return the known znodes without states of a topic whose creation is still to be published.
+
+    A complete read showed the former topic of that name before its removal, and then the states of the new one. The
+    removal takes these states away again, so they are published once more.
+    """
+    again = {
+        path: value.czxid
+        for path, value in values.items()
+        if value is not None and path.startswith(f"{TOPICS}/") and path in known and known[path].czxid < value.czxid
+    }
+    paths = {event.path for event in events if event.path in known} if again else set[str]()
+    early = {path for path in paths if known[path].czxid > again.get(path.split("/partitions/")[0], known[path].czxid)}
+    return {path: each for path, each in known.items() if path not in early} if early else known
 
 
 def _at_once(events: Sequence[ZnodeEvent]) -> list[int]:

@@ -99,6 +99,15 @@ def test_without_zxids_only_ends_that_follow_each_other_are_one_closing_session(
     assert paths == ["/brokers/ids/1", STATE, "/controller"]
 
 
+@pytest.mark.parametrize("names_zxids", [True, False])
+def test_states_that_were_read_before_their_topic_was_removed_come_again_after_it(names_zxids: bool) -> None:
+    changes = [(DELETED, STATE, 5), (DELETED, TOPIC, 6), (CREATED, TOPIC, 7), (CREATED, STATE, 8)]
+    events = [ZnodeEvent(kind, path, zxid if names_zxids else UNKNOWN_ZXID) for kind, path, zxid in changes]
+    known = {TOPIC: Known(2, 2, 0), STATE: Known(8, 8, 0)}  # a complete read met the former topic and the new state
+    found = told(observe_window(events, {TOPIC: value(7, 7), STATE: value(8, 8)}, known))
+    assert [(kind, path) for kind, path, _ in found] == [("deleted", TOPIC), ("node", TOPIC), ("node", STATE)]
+
+
 def test_inside_one_change_ranks_order_its_znodes() -> None:
     events = [ZnodeEvent(CHANGED, STATE, 5), ZnodeEvent(CHANGED, TOPIC, 5), ZnodeEvent(CREATED, "/brokers/ids/2", 5)]
     values = {STATE: value(1, 5, 2), TOPIC: value(2, 5, 2), "/brokers/ids/2": value(5, 5)}
