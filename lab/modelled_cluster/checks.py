@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from msgspec.structs import asdict
@@ -175,11 +175,8 @@ class Checked:
             return
         registered = sorted(int(path[13:]) for path in znodes if path.startswith("/brokers/ids/"))
         rows = sorted(broker for broker, row in self.brokers.items() if row.registered)
-        require(
-            "registered brokers are in the context",
-            sorted(header.brokers) == registered,
-            (sorted(header.brokers), registered),
-        )
+        known = sorted(broker for broker, each in header.brokers.items() if not each.inferred)
+        require("registered brokers are in the context", known == registered, (known, registered))
         require("registered brokers have rows", rows == registered, (rows, registered))
         self._check_settings(znodes)
 
@@ -197,12 +194,19 @@ class Checked:
             expected = (None if least is None else int(least), None if unclean is None else unclean == "true")
             require("topic settings are the znodes'", found == expected, (name, found, expected))
 
-    def check_offline(self, znodes: dict[str, Znode]) -> None:
-        """Check that each partition without a live leader is shown as such, and no other one."""
+    def check_offline(
+        self, znodes: dict[str, Znode], failed: Collection[tuple[tuple[str, int], int]] = frozenset()
+    ) -> None:
+        """Check that each partition without a live leader is shown as such, and no other one.
+
+        ZooKeeper shows neither whether a leader can read its replica, nor whether it lives in KRaft mode.
+        """
         registered = {int(path[13:]) for path in znodes if path.startswith("/brokers/ids/")}
         for (topic, number), (replicas, state) in shown_in(znodes).items():
             row = self.partitions.get((topic, number))
             if state is None or row is None or row.deleting or not replicas:
+                continue
+            if ((topic, number), state["leader"]) in failed or state["leader"] in self.context.header.in_kraft_mode:
                 continue
             is_offline = state["leader"] not in registered
             is_shown = row.problem in UNUSABLE_WORDS
@@ -226,7 +230,7 @@ class Checked:
         alerts = [
             f"{row.id}: {row.cause}"
             for row in self.last.values()
-            if row.state != "resolved" and row.alert in JUDGED and row.alert not in LOOK_BACK and not _is_of_a_cut(row)
+            if row.state != "resolved" and row.alert in JUDGED and row.alert not in LOOK_BACK
         ]
         require("no alert at rest", not alerts, alerts)
         require("no row is provisional at rest", not self.provisional, list(self.provisional.values())[:2])
@@ -270,13 +274,6 @@ def shown_in(znodes: dict[str, Znode]) -> dict[tuple[str, int], tuple[tuple[int,
                 state = znodes.get(f"{path}/partitions/{number}/state")
                 found[path[16:], int(number)] = (tuple(replicas), None if state is None else state.content)
     return found
-
-
-def _is_of_a_cut(row: AlertRow) -> bool:
-    """Return whether only the end of a term shows a poisoned process. ZooKeeper has no trace of its next attempt."""
-    return bool(row.evidence) and all(
-        "lost its term" in shown or "still that process" in shown for shown in row.evidence
-    )
 
 
 def _facts(context: Context) -> dict[object, object]:

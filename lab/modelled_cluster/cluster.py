@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lab.modelled_cluster.controller import BROKERS, TOPICS, Controller
+from lab.modelled_cluster.kraft import MIGRATION, Kraft, migration_znode
 from lab.modelled_cluster.memory import State, TopicPartition, read_state, state_path, state_znode
 from lab.modelled_cluster.zookeeper import Change, ZooKeeper
 
@@ -23,6 +24,7 @@ class Process:
     runs: bool = True
     poisoned: bool = False  # KAFKA-12315: the process is not elected again before a restart
     leaves: bool = False  # it asked for its controlled shutdown
+    failed: set[TopicPartition] = field(default_factory=set)  # replicas whose log directory failed
     to_notify: set[TopicPartition] = field(default_factory=set)
 
 
@@ -38,6 +40,8 @@ class Cluster:
         self.controller: Controller | None = None
         self.deposed: list[Controller] = []
         self._notifications = 0
+        self._kraft_epoch = 0
+        self._moves: dict[int, int] = {}  # how often a broker was started with other listeners and in another rack
         self.zookeeper.listeners.append(self._hear)
         for broker in BROKER_IDS[:3]:
             self.register(broker)
@@ -66,17 +70,41 @@ class Cluster:
             self.zookeeper.create(path, self._broker_znode(broker), owner=process.session, version=int(version))
 
     def _broker_znode(self, broker: int) -> dict[str, Any]:
-        endpoints = [f"PLAINTEXT://h:{9_092 + broker}"]
+        moves = self._moves.get(broker, 0)
+        endpoints = [f"PLAINTEXT://h{moves}:{9_092 + broker}"]
         versions = (((2, 7), 5), ((0, 10), 4))
         version = next(number for since, number in versions if self.release >= since)
         return {
             "version": version,
             "jmx_port": -1,
-            "host": "h",
+            "host": f"h{moves}",
             "port": 9_092 + broker,
             "endpoints": endpoints,
-            "rack": None,
+            "rack": f"r{moves}" if moves else None,
         }
+
+    def move(self, broker: int, *, restarts: bool) -> None:
+        """Give a broker other listeners and another rack, by its restart or by a change of its znode."""
+        self._moves[broker] = self._moves.get(broker, 0) + 1
+        session = self.processes[broker].session
+        if restarts or not session:
+            self.end_session(broker)
+            self.register(broker)
+            return
+        with self.zookeeper.written_by(session):
+            self.zookeeper.set(f"{BROKERS}/{broker}", self._broker_znode(broker))
+
+    def fail_directory(self, broker: int, tps: Iterable[TopicPartition]) -> None:
+        """Let a broker lose replicas with their log directory, from 1.0 on."""
+        process = self.processes[broker]
+        found = {tp for tp in tps if broker in self.replicas_of(tp)} - process.failed
+        if not found or not process.session or self.release < (1, 0):
+            return
+        process.failed |= found
+        name = f"/log_dir_event_notification/log_dir_event_{self._notifications:010}"
+        self._notifications += 1
+        with self.zookeeper.written_by(process.session):
+            self.zookeeper.create(name, {"version": 1, "broker": broker, "event": 1})
 
     def end_session(self, broker: int, *, closed: bool = False, runs: bool = False) -> None:
         """End a broker's session, because it crashed, closed, or (`runs`) lost its session unnoticed."""
@@ -99,7 +127,9 @@ class Cluster:
                 controller.expire()
 
     def remove_controller(self) -> None:
-        """Delete /controller by hand."""
+        """Delete /controller by hand. KRaft's is stopped before."""
+        if isinstance(self.controller, Kraft):
+            self.controller.resign()
         self.zookeeper.delete("/controller")
         self._depose(expired=False)
 
@@ -111,6 +141,7 @@ class Cluster:
             return
         controller = Controller(self.zookeeper, self.release, broker, process.session, self.salt)
         controller.deletes_topics = self.deletes_topics
+        controller.storage = lambda each: self.processes[each].failed
         content = {"version": 1, "brokerid": broker, "timestamp": "1"}
         if self.release >= (3, 4):
             content |= {"version": 2, "kraftControllerEpoch": -1}
@@ -125,6 +156,39 @@ class Cluster:
                 self.zookeeper.create("/controller", content, owner=process.session)
         if self.release >= (2, 1):  # fenced, so it ends before the next one has loaded, which may poison its process
             self.work_deposed(WORK_LIMIT)
+
+    @property
+    def kraft(self) -> Kraft | None:
+        """Return the KRaft controller if one leads."""
+        return self.controller if isinstance(self.controller, Kraft) and not self.controller.is_over else None
+
+    def quorum_arrives(self) -> None:
+        """Let a quorum make /migration, from 3.4 on."""
+        if self.release >= (3, 4):
+            self.zookeeper.create(MIGRATION, migration_znode(-1, -1, -1))
+
+    def kraft_claims(self) -> None:
+        """Let the quorum's next leader take /controller, once the quorum is there."""
+        if self.zookeeper.get(MIGRATION) is None:
+            return
+        self._kraft_epoch += 1
+        controller = Kraft(self.zookeeper, self.release, self.salt, self._kraft_epoch)
+        controller.storage = lambda each: self.processes[each].failed
+        if self.kraft is not None:
+            self.kraft.resign()
+        self._depose(expired=False)
+        controller.claim()
+        self.controller = controller
+        self.work_deposed(WORK_LIMIT)
+
+    def roll_back(self, *, forgets_first: bool) -> None:
+        """Stop the quorum, and delete its znodes, in either order."""
+        if self.kraft is None:
+            return
+        if forgets_first:
+            self.zookeeper.delete(MIGRATION)
+        self.remove_controller()
+        self.zookeeper.delete(MIGRATION)
 
     # --- the controllers' work
 
@@ -166,10 +230,19 @@ class Cluster:
             return
         tps = sorted(tp for each, tp in controller.stops if each == broker)
         controller.stops -= {(broker, tp) for tp in tps}
-        if tps:
-            controller.enqueue("StopReplicaResponse", lambda: controller.stopped(broker, tps))
+        failed = self.processes[broker].failed
+        good, bad = [tp for tp in tps if tp not in failed], [tp for tp in tps if tp in failed]
+        if good:
+            controller.enqueue("StopReplicaResponse", lambda: controller.stopped(broker, good))
+        if bad:
+            controller.enqueue("StopReplicaResponse", lambda: controller.not_stopped(broker, bad))
 
     # --- leaders
+
+    @property
+    def failed(self) -> set[tuple[TopicPartition, int]]:
+        """Return replicas whose log directory failed."""
+        return {(tp, broker) for broker, process in self.processes.items() for tp in process.failed}
 
     def partitions(self) -> list[TopicPartition]:
         """Return partitions with a state in ZooKeeper."""
@@ -191,7 +264,9 @@ class Cluster:
         if state is None or state.leader not in self.processes or not self.processes[state.leader].session:
             return
         asked = self.zookeeper.get(f"/admin/delete_topics/{tp[0]}") is not None
-        live = [broker for broker in self.replicas_of(tp) if self.processes[broker].session]
+        processes = self.processes
+        live = [each for each in self.replicas_of(tp) if processes[each].session and tp not in processes[each].failed]
+        asked = asked or tp in processes[state.leader].failed
         kept = [broker for broker in state.isr if broker in live]
         isr = tuple(dict.fromkeys(kept + [b for b in live if not self.processes[b].leaves]))
         isr = tuple(broker for broker in isr if broker != without or broker == state.leader)
@@ -256,7 +331,7 @@ class Cluster:
             controller.resign()
         self.deposed = []
         for broker, process in self.processes.items():
-            if process.leaves or process.poisoned:
+            if process.leaves or process.poisoned or process.failed:
                 self.end_session(broker)
             self.register(broker)
         if moves_controller:

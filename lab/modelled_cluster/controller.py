@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from lab.modelled_cluster.elections import Elections
+from lab.modelled_cluster.log_dirs import LogDirs
 from lab.modelled_cluster.machines import Replica
 from lab.modelled_cluster.memory import (
     EPOCH,
@@ -25,7 +25,7 @@ BROKERS, TOPICS = "/brokers/ids", "/brokers/topics"
 Event = Callable[[], Work]
 
 
-class Controller(Elections):
+class Controller(LogDirs):
     """One term of a controller."""
 
     def __init__(self, zookeeper: ZooKeeper, release: Release, broker: int, session: int, salt: int) -> None:
@@ -34,6 +34,12 @@ class Controller(Elections):
         self.armed: set[str] = set()
         self.doing: Work | None = None
         self.is_over = False
+        self.storage = lambda _broker: set()
+        self._notifications: dict[str, tuple[str, Event]] = {
+            "/admin/delete_topics": ("TopicDeletion", self.topic_deletion),
+            "/log_dir_event_notification": ("LogDirEventNotification", self.log_dir_event_notification),
+            "/isr_change_notification": ("IsrChangeNotification", self.isr_change_notification),
+        }
         self.enqueue("failover", self.failover)
 
     # --- the queue
@@ -92,12 +98,10 @@ class Controller(Elections):
             self.enqueue("BrokerChange", self.broker_change)
         elif parent == TOPICS:
             self._hear_topic(name, created=created or not is_there)
-        elif parent == "/admin/delete_topics" and is_there:
-            self.enqueue("TopicDeletion", self.topic_deletion)
         elif path in (REASSIGN, PREFERRED):
             self._hear_trigger(path, created=created, is_there=is_there)
-        elif parent == "/isr_change_notification" and is_there:
-            self.enqueue("IsrChangeNotification", self.isr_change_notification)
+        elif is_there and parent in self._notifications:
+            self.enqueue(*self._notifications[parent])
         elif path.endswith("/state") and is_there and not self.is_since(2, 7):
             tp = (path.split("/")[3], int(path.split("/")[5]))
             if tp in self.reassigning:
@@ -143,21 +147,27 @@ class Controller(Elections):
             yield
         self.armed |= {REASSIGN, PREFERRED}
         if self.is_since(1, 1):
-            for child in zookeeper.children("/isr_change_notification"):
-                self.delete(f"/isr_change_notification/{child}")
-                yield
+            for parent in ("/log_dir_event_notification", "/isr_change_notification"):
+                for child in zookeeper.children(parent):
+                    self.delete(f"{parent}/{child}")
+                    yield
         self._load()
         deletions = set(zookeeper.children("/admin/delete_topics"))
         self.queued = deletions & self.topics if self.deletes_topics else set()
-        dead = {tp[0] for tp, each in self.assigned.items() if any(not self.online(b) for b in each.replicas)}
+        dead = {tp[0] for tp, each in self.assigned.items() if any(not self.has(tp, b) for b in each.replicas)}
         self.ineligible = (dead | {tp[0] for tp in self.reassigning}) & self.queued
-        yield from self._start_machines()
+        offline = self.enter_loaded_states()
+        if self.is_since(2, 3):
+            yield from self.take_offline(offline)
+            self._enter_loaded_partition_states()
+        yield from self.trigger_online()
         yield from self._take_up_reassignments()
         for name in sorted(deletions - self.topics if self.deletes_topics else deletions):
             self.delete(f"/admin/delete_topics/{name}")
             yield
         yield from self.resume_deletions()
         yield from self.zk_preferred_election()
+        self.probe(self.live)
         self.rebalance_ms = zookeeper.now_ms + 5_000
 
     def _load(self) -> None:
@@ -191,17 +201,19 @@ class Controller(Elections):
             for number, replicas in content.get("partitions", {}).items()
         }
 
-    def _start_machines(self) -> Work:
+    def enter_loaded_states(self) -> list[Replica]:
+        """Let replicas and partitions enter their first states. Return the replicas that are not online."""
         replicas = self.replicas_on({broker for each in self.assigned.values() for broker in each.replicas})
         online = [each for each in replicas if self.online(each[1])]
         offline = [each for each in replicas if not self.online(each[1])]
         self.replica_states |= dict.fromkeys(online, "Online") | dict.fromkeys(offline, "Ineligible")
-        if self.is_since(2, 3):
-            yield from self.take_offline(offline)
+        self._enter_loaded_partition_states()
+        return offline
+
+    def _enter_loaded_partition_states(self) -> None:
         for tp in self.assigned:
             is_led = tp in self.cached and self.leader_is_online(tp)
             self.partition_states[tp] = "New" if tp not in self.cached else "Online" if is_led else "Offline"
-        yield from self.trigger_online()
 
     def _take_up_reassignments(self) -> Work:
         asked = self.asked_by_znode()
@@ -237,17 +249,20 @@ class Controller(Elections):
 
     def on_startup(self, brokers: list[int]) -> Work:
         """Bring the replicas of brokers online that started, and retry everything that waited for them."""
+        self.forget_storage(brokers)
         replicas = self.replicas_on(brokers)
         self.bring_replicas_online(replicas)
         yield from self.trigger_online()
         yield from self.resume_reassignments(brokers)
         yield from self.resume_topics(sorted({tp[0] for tp, _ in replicas}))
+        self.probe(brokers)
 
     def on_failure(self, brokers: list[int]) -> Work:
         """Handle brokers that are gone."""
         self.leaving -= set(brokers)
         self.stops = {each for each in self.stops if each[0] not in brokers}
-        yield from self.lose_replicas(brokers)
+        self.forget_storage(brokers)
+        yield from self.lose_replicas(self.replicas_on(brokers))
 
     def topic_change(self) -> Work:
         """Handle topics that came and went."""

@@ -47,7 +47,7 @@ class Deletion(Machines):
             self.started |= set(names)
         for name in names:
             replicas = self._replicas_of(name)
-            dead = [each for each in replicas if not self.online(each[1])]
+            dead = [each for each in replicas if not self.has(*each)]
             to_do = [each for each in replicas if each not in dead and self.replica_states.get(each) != "Successful"]
             self.let_replicas_enter(dead, "Ineligible")
             yield from self.take_offline(to_do)

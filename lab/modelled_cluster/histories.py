@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,8 +19,10 @@ RELEASES: Final[tuple[Release, ...]] = (
     (0, 10), (0, 11), (1, 0), (1, 1), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (2, 8), (3, 1),
     (3, 3), (3, 4), (3, 9),
 )  # fmt: skip
-_NAMES: Final = tuple(OPERATIONS)
-_WEIGHTS: Final = tuple(weight for weight, _ in OPERATIONS.values())
+_WEIGHTS: Final = {name: weight for name, (weight, _) in OPERATIONS.items()}
+_MIGRATING: Final = _WEIGHTS | {"quorum_arrives": 8, "kraft_claims": 8}
+_WATCHERS: Final = ("time_passes", "read_everything", "gap_begins", "gap_ends", "restore", "windows")
+_DENSE: Final = 0.05  # of all passages are a gap in which much happens
 _ARGUMENTS: Final = 4
 _AT_REST_MS: Final = 130_000
 
@@ -52,20 +54,33 @@ def drawn(seed: int) -> History:
     """Draw the history of a seed."""
     draw = random.Random(seed)
     count = draw.randint(4, 40)
-    operations = tuple(
-        (draw.choices(_NAMES, _WEIGHTS)[0], tuple(draw.randrange(1 << 16) for _ in range(_ARGUMENTS)))
-        for _ in range(count)
-    )
+    release = draw.choice(RELEASES)
+    weights = _MIGRATING if release >= (3, 4) and draw.random() < 0.4 else _WEIGHTS
+    operations: list[Operation] = []
+    while len(operations) < count:
+        operations += _dense_gap(draw, weights) if draw.random() < _DENSE else [_operation(draw, weights)]
     return History(
-        release=draw.choice(RELEASES),
+        release=release,
         is_told=draw.random() < 0.7,
         reads_log=draw.random() < 0.1,
         names_zxids=draw.random() < 0.3,
         deletes_topics=draw.random() < 0.9,
         last_gap=draw.choice((*Gap, *Gap, None, None)),
         salt=draw.randrange(1 << 16),
-        operations=operations,
+        operations=tuple(operations),
     )
+
+
+def _operation(draw: random.Random, weights: Mapping[str, int]) -> Operation:
+    name = draw.choices(tuple(weights), tuple(weights.values()))[0]
+    return name, tuple(draw.randrange(1 << 16) for _ in range(_ARGUMENTS))
+
+
+def _dense_gap(draw: random.Random, weights: Mapping[str, int]) -> list[Operation]:
+    """Draw a gap in which up to twelve things happen, and no time passes."""
+    happens = {name: weight for name, weight in weights.items() if name not in _WATCHERS}
+    begin, end = ({name: 1} for name in ("gap_begins", "gap_ends"))
+    return [_operation(draw, each) for each in (begin, *[happens] * draw.randint(2, 12), end)]
 
 
 @dataclass

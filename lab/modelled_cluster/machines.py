@@ -58,7 +58,7 @@ class Machines(Memory):
     def first_online(self, tps: Iterable[TopicPartition]) -> Work:
         """Write the first states of new partitions."""
         for tp in self.in_some_order(tps):
-            live = tuple(broker for broker in self.assigned[tp].replicas if self.online(broker))
+            live = tuple(broker for broker in self.assigned[tp].replicas if self.has(tp, broker))
             if not live or state_path(tp) in self.zookeeper.znodes:
                 continue
             self.check_fence()
@@ -167,9 +167,9 @@ class Machines(Memory):
                 self.cached[tp] = cached  # KAFKA-9212
             yield
 
-    def lose_replicas(self, brokers: Collection[int]) -> Work:
-        """Handle replicas of failed brokers. Elect other leaders, then take the replicas offline."""
-        replicas = self.replicas_on(brokers)
+    def lose_replicas(self, replicas: Collection[Replica]) -> Work:
+        """Handle replicas on failed brokers or log directories. Elect other leaders, then take the replicas offline."""
+        brokers = {broker for _, broker in replicas}
         deleting = [each for each in replicas if each[0][0] in self.queued]
         others = [each for each in replicas if each[0][0] not in self.queued]
         leaderless = [

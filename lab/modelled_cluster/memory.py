@@ -90,6 +90,7 @@ class Memory:
     epoch: int = 0
     live: dict[int, int] = field(default_factory=dict)  # broker -> epoch of its registration
     leaving: set[int] = field(default_factory=set)  # in a controlled shutdown
+    failed: set[tuple[TopicPartition, int]] = field(default_factory=set)  # replicas whose log directory failed
     topics: set[str] = field(default_factory=set)
     assigned: dict[TopicPartition, Assignment] = field(default_factory=dict)
     cached: dict[TopicPartition, State] = field(default_factory=dict)
@@ -116,9 +117,13 @@ class Memory:
         """Return items in the order of a hash map, which is the same within a history."""
         return sorted(items, key=lambda item: zlib.crc32(f"{item}{self.salt}".encode()))
 
+    def has(self, tp: TopicPartition, broker: int) -> bool:
+        """Return whether the replica is online."""
+        return self.online(broker) and (tp, broker) not in self.failed
+
     def leader_is_online(self, tp: TopicPartition) -> bool:
         """Return whether the cached leader is online."""
-        return self.online(self.cached[tp].leader)
+        return self.has(tp, self.cached[tp].leader)
 
     def check_fence(self) -> None:
         """Raise MovedError if ZooKeeper refuses the controller's writes. Before 2.1 it accepts them."""
@@ -162,10 +167,10 @@ class Memory:
 
     def elect_offline(self, tp: TopicPartition, state: State, *, unclean: bool | None) -> tuple[State, bool] | None:
         """Elect the first online replica in sync, else one that is not. Return whether it has to recover."""
-        replicas = [broker for broker in self.assigned[tp].replicas if self.online(broker)]
+        replicas = [broker for broker in self.assigned[tp].replicas if self.has(tp, broker)]
         leader = next((broker for broker in replicas if broker in state.isr), None)
         if leader is not None:
-            isr = tuple(broker for broker in state.isr if self.online(broker))
+            isr = tuple(broker for broker in state.isr if self.has(tp, broker))
             return State(leader, state.epoch + 1, isr, self.epoch), self.is_recovering(tp)
         if not (self.allows_unclean(tp[0]) if unclean is None else unclean) or not replicas:
             return None
@@ -174,13 +179,13 @@ class Memory:
     def elect_preferred(self, tp: TopicPartition, state: State) -> State | None:
         """Elect the first assigned replica if it is online and in sync."""
         preferred = self.assigned[tp].replicas[:1]
-        if not preferred or not self.online(preferred[0]) or preferred[0] not in state.isr:
+        if not preferred or not self.has(tp, preferred[0]) or preferred[0] not in state.isr:
             return None
         return state._replace(leader=preferred[0], epoch=state.epoch + 1, controller_epoch=self.epoch)
 
-    def elect_among(self, target: Iterable[int], state: State) -> State | None:
+    def elect_among(self, tp: TopicPartition, target: Iterable[int], state: State) -> State | None:
         """Elect the first replica of the reassignment's target that is online and in sync."""
-        leader = next((broker for broker in target if self.online(broker) and broker in state.isr), None)
+        leader = next((broker for broker in target if self.has(tp, broker) and broker in state.isr), None)
         if leader is None:
             return None
         return state._replace(leader=leader, epoch=state.epoch + 1, controller_epoch=self.epoch)
@@ -188,7 +193,8 @@ class Memory:
     def elect_away_from_leaving(self, tp: TopicPartition, state: State) -> State | None:
         """Elect a replica in sync that does not shut down."""
         isr = without(state.isr, self.leaving)
-        candidates = (broker for broker in self.assigned[tp].replicas if broker in isr and broker in self.live)
+        here = [broker for broker in self.live if (tp, broker) not in self.failed]
+        candidates = (broker for broker in self.assigned[tp].replicas if broker in isr and broker in here)
         leader = next(candidates, None)
         return None if leader is None else State(leader, state.epoch + 1, isr, self.epoch)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from lab.modelled_cluster.checks import Checked
@@ -15,6 +16,10 @@ from lab.modelled_cluster.reassignment import REASSIGN
 _TOPICS: Final = ("a", "b", "c")
 _HANGS_MS: Final = 6_000
 _GAPS: Final = tuple(Gap)
+_MEANWHILE: Final = (
+    "controller_moves", "broker_crashes", "broker_registers", "broker_bounces", "delete_topic", "create_topic",
+    "topic_is_created_again", "reassign_by_api", "reassign_by_znode", "replicas_catch_up", "broker_closes", "set_topic",
+)  # fmt: skip
 _SETTINGS: Final[tuple[dict[str, str], ...]] = (
     {"min.insync.replicas": "2"},
     {"unclean.leader.election.enable": "true"},
@@ -57,6 +62,8 @@ class Players:
         if controller is not None and controller.rebalance_ms and controller.rebalance_ms < self.zookeeper.now_ms:
             controller.enqueue("AutoPreferredReplicaLeaderElection", controller.rebalance)
             controller.rebalance_ms = self.zookeeper.now_ms + 300_000
+        if self.cluster.kraft is not None:
+            self.cluster.kraft.pulse()
         self.forwarder.heartbeat()
 
     def controller_works(self, writes: int, *_: int) -> None:
@@ -73,23 +80,31 @@ class Players:
         """Let deposed controllers go on for some writes."""
         self.cluster.work_deposed(1 + writes % 8)
 
-    def read_everything(self, writes: int, *_: int) -> None:
-        """Begin a forwarder with a complete read, while the controller writes."""
-        self.forwarder.read_everything(lambda: self.cluster.work(writes % 6))
+    def read_everything(self, *numbers: int) -> None:
+        """Begin a forwarder with a complete read, while things happen."""
+        self.forwarder.read_everything(lambda: self._happens(numbers))
 
     def gap_begins(self, kind: int, *_: int) -> None:
         """Let the forwarder lose sight of ZooKeeper."""
         self.forwarder.lose(_GAPS[kind % len(_GAPS)])
 
-    def gap_ends(self, writes: int, *_: int) -> None:
-        """Let the forwarder catch up, while the controller writes, and send two heartbeats."""
+    def _happens(self, numbers: tuple[int, ...]) -> None:
+        """Let the controller write, and something else happen, while the forwarder reads."""
+        writes, kind, *_ = numbers
+        self.cluster.work(writes % 4)
+        if kind % 4 == 0:
+            OPERATIONS[_MEANWHILE[kind // 4 % len(_MEANWHILE)]][1](self, *reversed(numbers))
+            self.cluster.work(writes // 4 % 4)
+
+    def gap_ends(self, *numbers: int) -> None:
+        """Let the forwarder catch up, while things happen, and send two heartbeats."""
         if self.forwarder.gap is not None:
-            self.forwarder.catch_up(lambda: self.cluster.work(writes % 4))
+            self.forwarder.catch_up(lambda: self._happens(numbers))
             for _beat in range(2):
                 self.zookeeper.now_ms += 1_000
                 self.forwarder.heartbeat()
             if self.forwarder.sees_all:
-                self.checked.check_offline(self.zookeeper.znodes)
+                self.checked.check_offline(self.zookeeper.znodes, self.cluster.failed)
 
     def topic_is_created_again(self, name: int, partitions: int, first: int, count: int) -> None:
         """Delete a topic, and create another one under its name."""
@@ -123,7 +138,42 @@ class Players:
         for number in range(len(BROKER_IDS)):
             self.cluster.elect(self._broker(broker + number))
 
+    def controller_moves(self, broker: int, writes: int, *_: int) -> None:
+        """Delete /controller, and let a broker become controller, which begins to work."""
+        self.cluster.remove_controller()
+        self.broker_is_elected(broker)
+        self.cluster.work(writes % 8)
+
+    def quorum_arrives(self, *_: int) -> None:
+        """Let a quorum for the migration to KRaft arrive."""
+        self.cluster.quorum_arrives()
+
+    def kraft_claims(self, writes: int, *_: int) -> None:
+        """Let a KRaft controller take over and begin to work."""
+        self.cluster.kraft_claims()
+        self.cluster.work(writes % 8)
+
+    def kraft_is_rolled_back(self, kind: int, *_: int) -> None:
+        """Go back from KRaft to brokers as controllers."""
+        self.cluster.roll_back(forgets_first=bool(kind % 2))
+
     # --- brokers
+
+    def broker_moves(self, broker: int, kind: int, *_: int) -> None:
+        """Give a broker other listeners and another rack."""
+        self.cluster.move(self._broker(broker), restarts=bool(kind % 2))
+
+    def directory_fails(self, broker: int, number: int, more: int, *_: int) -> None:
+        """Let a live broker lose one or two replicas with their log directory."""
+        tps = {tp for tp in (self._partition(number), self._partition(more)) if tp is not None}
+        self.cluster.fail_directory(self._broker(broker), tps)
+
+    def all_brokers_crash(self, first: int, *_: int) -> None:
+        """Crash all brokers, and start them one after the other."""
+        for number in range(len(BROKER_IDS)):
+            self.cluster.end_session(self._broker(first + number))
+        for number in range(len(BROKER_IDS)):
+            self.cluster.register(self._broker(first // 4 + 3 * number))
 
     def broker_registers(self, broker: int, *_: int) -> None:
         """Register a broker."""
@@ -193,8 +243,9 @@ class Players:
             content |= {"version": 2, "adding_replicas": {}, "removing_replicas": {}}
         if self.cluster.release >= (2, 8):
             content |= {"version": 3, "topic_id": f"{self.zookeeper.zxid:022}"}
-        self.zookeeper.write(f"/config/topics/{topic}", {"version": 1, "config": {}})
-        self.zookeeper.create(path, content)
+        with self._as_kraft("TopicChange", "topic_change"):
+            self.zookeeper.write(f"/config/topics/{topic}", {"version": 1, "config": {}})
+            self.zookeeper.create(path, content)
 
     def add_partition(self, name: int, first: int, *_: int) -> None:
         """Add a partition to a topic."""
@@ -204,13 +255,33 @@ class Players:
             return
         replicas = self._replicas(first, len(content["partitions"]["0"]) - 1)
         content["partitions"][str(len(content["partitions"]))] = replicas
-        self.zookeeper.set(f"{TOPICS}/{topic}", content)
+        with self._as_kraft("PartitionModifications", "partition_modifications", topic):
+            self.zookeeper.set(f"{TOPICS}/{topic}", content)
 
     def delete_topic(self, name: int, *_: int) -> None:
         """Ask for a topic's deletion."""
-        topic = _TOPICS[name % 3]
+        topic, kraft = _TOPICS[name % 3], self.cluster.kraft
         if f"{TOPICS}/{topic}" in self.zookeeper.znodes:
-            self.zookeeper.create(f"/admin/delete_topics/{topic}")
+            if kraft is None:
+                self.zookeeper.create(f"/admin/delete_topics/{topic}")
+            else:
+                kraft.enqueue("DeleteTopics", lambda: kraft.delete_topic(topic))
+
+    @contextmanager
+    def _as_kraft(self, name: str, event: str, *about: str) -> Iterator[None]:
+        """Let KRaft write in the body if it leads, and then handle what was written."""
+        kraft = self.cluster.kraft
+        if kraft is None:
+            yield
+            return
+        with self.zookeeper.written_by(kraft.session):
+            yield
+        kraft.enqueue(name, lambda: getattr(kraft, event)(*about))
+
+    def request_is_removed(self, kind: int, name: int, *_: int) -> None:
+        """Remove a request by hand, which the controller does not notice."""
+        paths = (REASSIGN, PREFERRED, f"/admin/delete_topics/{_TOPICS[name % 3]}")
+        self.zookeeper.delete(paths[kind % 3])
 
     def set_topic(self, name: int, kind: int, *_: int) -> None:
         """Write a topic's settings."""
@@ -286,6 +357,14 @@ OPERATIONS: Final[Mapping[str, tuple[int, Play]]] = {
     "windows": (1, Players.windows),
     "controller_is_removed": (2, Players.controller_is_removed),
     "broker_is_elected": (6, Players.broker_is_elected),
+    "controller_moves": (2, Players.controller_moves),
+    "quorum_arrives": (1, Players.quorum_arrives),
+    "kraft_claims": (2, Players.kraft_claims),
+    "kraft_is_rolled_back": (2, Players.kraft_is_rolled_back),
+    "broker_moves": (2, Players.broker_moves),
+    "directory_fails": (3, Players.directory_fails),
+    "all_brokers_crash": (1, Players.all_brokers_crash),
+    "request_is_removed": (1, Players.request_is_removed),
     "broker_registers": (8, Players.broker_registers),
     "broker_crashes": (5, Players.broker_crashes),
     "session_expires": (3, Players.session_expires),

@@ -124,12 +124,12 @@ class Reassignment(Deletion):
         cached = self.cached.get(tp)
         if cached is None:
             return
-        if cached.leader in target and self.online(cached.leader):
+        if cached.leader in target and self.leader_is_online(tp):
             yield from self.bump(tp)
             return
 
         def elect(_: TopicPartition, state: State) -> tuple[State, bool] | None:
-            elected = self.elect_among(target, state)
+            elected = self.elect_among(tp, target, state)
             return None if elected is None else (elected, self.is_recovering(tp))
 
         yield from self.bring_online([tp], elect)

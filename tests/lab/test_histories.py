@@ -12,6 +12,7 @@ from lab.modelled_cluster.__main__ import show
 from lab.modelled_cluster.checks import BrokenPropertyError
 from lab.modelled_cluster.controller import Controller
 from lab.modelled_cluster.histories import drawn, failure_of, play, shrunk
+from lab.modelled_cluster.kraft import Kraft
 from lab.modelled_cluster.many import play_all, play_seeds
 
 QUICK = 500
@@ -42,6 +43,7 @@ def test_the_model_does_all_that_a_controller_does(monkeypatch):
 
     def counted(self, name, event):
         names[name] += 1
+        names["of KRaft"] += isinstance(self, Kraft)
         enqueue(self, name, event)
 
     monkeypatch.setattr(Controller, "enqueue", counted)
@@ -51,7 +53,9 @@ def test_the_model_does_all_that_a_controller_does(monkeypatch):
     expected |= {"ApiPartitionReassignment", "/admin/reassign_partitions", "PartitionReassignmentIsrChange"}
     expected |= {"ControlledShutdown", "StopReplicaResponse", "IsrChangeNotification", "ElectLeaders PREFERRED"}
     expected |= {"ElectLeaders UNCLEAN", "Expire", "ControllerChange", "TopicUncleanLeaderElectionEnable"}
+    expected |= {"LogDirEventNotification", "LeaderAndIsrResponse"}
     assert expected <= names.keys()
+    assert names["of KRaft"] > 0
 
 
 def test_a_history_is_the_same_for_the_same_seed():
