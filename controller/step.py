@@ -51,6 +51,7 @@ from controller.watch import complete_read, ensemble, generations, loaded_states
 
 _STATES_IN_A_TRANSACTION: Final = 4_096
 _EVENTS_FOR_EACH_RECORD: Final = 256  # in flight. To judge one takes 2 to 5 µs, so a record takes up to a millisecond
+_STALLED_MS: Final = 2_000  # without a heartbeat
 _NODE: Final = RecordKind.NODE
 _DISCONNECTED: Final = ("suspended", "lost")  # the states of its session in which the forwarder is blind
 
@@ -136,7 +137,9 @@ def _apply(tx: Transaction, record: Record, last: Position) -> None:
         header.term.note_sign_of_life(header.time_ms)
     if record.kind is not RecordKind.DELETED or locate(record.path).place is not Place.BROKER:
         broker_change.plan_failures(tx)
-    header.feed.catches_up = header.feed.catches_up or record.resync
+    # A forwarder that came to nothing for so long may have lost events, whose differences then follow.
+    stalled = bool(record.path) and tx.state.gone_ms > _STALLED_MS
+    header.feed.catches_up = header.feed.catches_up or record.resync or stalled
     _run_timers(tx, record)
     _HANDLERS[record.kind](tx, record)
 
@@ -208,6 +211,7 @@ def _heartbeat(tx: Transaction, record: Record) -> None:
     controller_change.judge_former_in_time(tx)
     if tx.header.phase is FOLLOWING:
         migration.judge_pulse(tx.header)
+        deletion_requests.judge_removed(tx)
         broker_config.judge_again(tx.state)
         broker_change.forget_departed(tx)
 
@@ -256,7 +260,7 @@ def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
             raise
         znode, unread = _EDITED_BROKER, error  # the session lasts, so the broker is live, whoever edited its znode
     broker_change.broker_written(tx, where.broker, znode, record)
-    migration.brokers_changed(tx.header)
+    migration.broker_registered(tx, where.broker)
     if where.broker == tx.header.controller:
         controller_change.controllers_broker_registered(tx)
         # In a complete read /controller came first, when this broker's session was not known yet.
@@ -324,7 +328,7 @@ def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 
 def _migration_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    migration.znode_written(tx.state, decode(record.content, MigrationZnode), record)
+    migration.znode_written(tx, decode(record.content, MigrationZnode), record)
 
 
 def _features_written(tx: Transaction, _: ZnodePath, record: Record) -> None:

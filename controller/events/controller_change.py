@@ -194,6 +194,10 @@ def take_over_if_due(tx: Transaction) -> None:
     header = tx.header
     if header.controller_epoch > header.term.epoch:
         _end_edited_term(tx, f"/controller_epoch is {header.controller_epoch}, so /controller is of a later election")
+    if _is_of_an_epoch_read_alone(header):
+        _begin_term(tx.state, 0)
+        _judge_again(tx.state)
+        partition_reassignment.adopt(tx)
     # From 2.1 on /controller_epoch is created as 0 before the first election, so the first term is 1.
     if header.phase is not FOLLOWING or header.controller_epoch <= max(header.term.epoch, 0):
         return
@@ -214,6 +218,14 @@ def take_over_if_due(tx: Transaction) -> None:
     if header.term.active:
         controller_failover.run(tx)
     _judge_again(tx.state)
+
+
+def _is_of_an_epoch_read_alone(header: Header) -> bool:
+    """Return whether /controller is of the election of which a complete read found only the epoch."""
+    term = header.term
+    is_elected = header.controller != NO_BROKER and term.ownership is Ownership.ELECTED and not header.is_ghost
+    unread = term.broker == NO_BROKER and 0 < term.epoch == header.controller_epoch
+    return header.phase is FOLLOWING and is_elected and unread and term.controller_zxid <= term.epoch_zxid
 
 
 def _is_raised_by_hand(header: Header) -> bool:

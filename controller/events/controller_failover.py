@@ -131,9 +131,7 @@ def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     may_be_poisoned = header.profile.fences_writes and not tx.state.record.resync  # a gap hides how the term ended
-    # A controller that had not begun the event hung, or owed nothing. It may read a later event together with this one.
-    is_sure = stopped_in is not None and stopped_in.begun and (len(due) == 1 or stopped_in.first_write_ms > 0)
-    if may_be_poisoned and stopped_in is not None and is_sure and _is_among_removals(tx, stopped_in):
+    if may_be_poisoned and stopped_in is not None and stopped_in.begun and _is_among_removals(tx, stopped_in, due):
         registered = header.brokers.get(broker)
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
@@ -188,12 +186,23 @@ def _failovers_with_writes_due(events: PendingEvents) -> list[Event]:
     return [event for event in events.open_events() if event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due]
 
 
-def _is_among_removals(tx: Transaction, event: Event) -> bool:
-    """Return whether a removal from an ISR comes next. The departure of a broker that is back may have been missed."""
-    back = {broker for broker, known in tx.header.brokers.items() if known.epoch >= event.zxid}
+def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> bool:
+    """Return whether a removal from an ISR comes next.
+
+    A controller that wrote nothing in the event hung, or owed nothing, or read a later event or registration with it.
+    The departure of a broker that is back may have been missed. To retry a topic's deletion may wait for a broker.
+    """
+    deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
+    failed, brokers = event.failed_brokers, tx.header.brokers
+    back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
+    if not event.first_write_ms and (back or len(due) > 1):
+        return False
     return any(
         isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch and action.replica not in back
-        for action in tx.certainty.actions_of(event)
+        for tp in tx.certainty.waiting(event)
+        if deletes or not tx.state.topics[tp.topic].queued_for_deletion
+        for action in tx.state.topics[tp.topic].partitions[tp.partition].queue
+        if action.event == event.id
     )
 
 

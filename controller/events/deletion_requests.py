@@ -9,13 +9,17 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
+from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.machines.partition_machine import with_initial_states
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Topic
+from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
 
 # A topic that the controller seems to have loaded may also be one that its first notification brought.
 _READS_OF_TOPICS: Final = (EventKind.TOPIC_CHANGE, EventKind.CONTROLLER_FAILOVER)
+_DELETIONS: Final = (EventKind.TOPIC_DELETION, EventKind.TOPIC_DELETION_STOP_REPLICA_RESPONSE_RECEIVED)
 
 
 def note_unheeded(state: MutableState, name: str) -> None:
@@ -48,6 +52,8 @@ def entry_removed(tx: Transaction, name: str) -> None:
     if header.led_by_kraft:
         left = tuple(other for other in header.migration.deletions_asked if other != name)
         header.migration.deletions_asked = left
+        if topic is not None and topic.queued_for_deletion:
+            tx.state.put_topic(name, replace(topic, request_removed=True))
     elif topic is None or not topic.exists or not topic.queued_for_deletion:
         return
     elif _removed_for_unknown_topic(tx, name):
@@ -61,6 +67,25 @@ def entry_removed(tx: Transaction, name: str) -> None:
         occurrences.note(tx.state, kinds.DELETION_GIVEN_UP, cause, about=name)
 
 
+def judge_removed(tx: Transaction) -> None:
+    """Keep topics whose entry was removed by hand before the controller read it. A deletion takes leaders away."""
+    if not tx.header.acting or kinds.DELETION_GIVEN_UP.name not in tx.header.alerts.occurrences:
+        return
+    for name, topic in list(tx.state.topics):
+        states = [partition.zk_state for partition in topic.partitions.values()]
+        has_begun = any(state is None or state.leader == NO_LEADER for state in states)
+        if topic.request_removed and not has_begun and tx.header.has_outlasted_a_hang(topic.asked_ms):
+            _take_back_request(tx, name)
+            _load_again(tx, name)
+
+
+def _load_again(tx: Transaction, name: str) -> None:
+    """Give the partitions of a topic whose deletion never began the states that ZooKeeper shows."""
+    for number, partition in tx.state.topics[name].partitions.items():
+        loaded = with_initial_states(tx, partition, ReplicaState.OFFLINE)
+        tx.state.put_partition(TopicPartition(name, number), loaded)
+
+
 def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:
     """Return whether the controller removed the entry before it read of the topic (3.9 `processTopicDeletion`)."""
     by_controller = tx.state.record.author in (0, tx.header.term.session)
@@ -72,13 +97,14 @@ def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:
 
 def _take_back_request(tx: Transaction, name: str) -> None:
     for event in tx.events.open_events():
-        if event.kind is EventKind.TOPIC_DELETION and name in event.topics:
+        if event.kind in _DELETIONS and name in event.topics:
             tx.requests.undo(event.id)
     tx.header.deletions.go_on(name)
-    tx.state.put_topic(name, _not_asked(tx.state.topics[name]))
+    tx.state.put_topic(name, not_asked(tx.state.topics[name]))
 
 
-def _not_asked(topic: Topic) -> Topic:
+def not_asked(topic: Topic) -> Topic:
+    """Return a topic whose deletion nobody asked for any more."""
     return replace(
         topic, queued_for_deletion=False, deletion_started=False, ineligible=False, request_removed=False, asked_ms=0
     )
@@ -88,4 +114,4 @@ def forget_removed_requests(state: MutableState) -> None:
     """Keep topics whose entry was removed by hand, because a new controller reads the entries again."""
     for name, topic in list(state.topics):
         if topic.request_removed:
-            state.put_topic(name, _not_asked(topic))
+            state.put_topic(name, not_asked(topic))

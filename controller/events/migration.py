@@ -7,17 +7,19 @@ them or takes them into an ISR.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import NO_BROKER, NO_LEADER, BrokerEpoch, BrokerId
+from controller.contract.ids import NO_BROKER, NO_LEADER, BrokerEpoch, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
 from controller.contract.znodes import ControllerZnode, MigrationZnode
-from controller.events import broker_change, controller_failover
+from controller.events import broker_change, controller_failover, deletion_requests, topic_deletion
+from controller.machines.partition_machine import with_initial_states
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.brokers import Broker, Departure
 from controller.model.context import FOLLOWING, Header
@@ -26,6 +28,7 @@ from controller.model.migration import Claim, SomeTopics
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.migration_phases import NEXT_PHASE, WITH_PULSE, MigrationPhase, PhaseEvidence
+from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 from controller.view.migration import epoch_raised
 from controller.view.state_epochs import count_state_epochs, never_elected
@@ -59,9 +62,9 @@ _CLAIMS_KEPT: Final = 10
 _LEADS: Final = "while KRaft leads: the next KRaft leader"
 
 
-def znode_written(state: MutableState, znode: MigrationZnode, record: Record) -> None:
+def znode_written(tx: Transaction, znode: MigrationZnode, record: Record) -> None:
     """Handle the content of /migration."""
-    header = state.header
+    state, header = tx.state, tx.header
     migration, before = header.migration, header.migration.offset if header.migration.exists else -1
     _see(state)
     migration.exists, migration.offset = True, znode.kraft_metadata_offset
@@ -74,11 +77,29 @@ def znode_written(state: MutableState, znode: MigrationZnode, record: Record) ->
     if header.term.ownership is not Ownership.KRAFT:
         _written_without_controller(state, znode)
     elif znode.kraft_metadata_offset > migration.claim.offset:
-        copied = migration.phase is MigrationPhase.CLAIMED
+        copied, syncs = migration.phase is MigrationPhase.CLAIMED, migration.phase is MigrationPhase.SYNCING
         follow(header, PhaseEvidence.COPIED if copied else PhaseEvidence.PULSE)
         if copied:
             migration.claim = replace(migration.claim, offset=znode.kraft_metadata_offset)
+        if syncs:
+            _keep_topics(tx)
         brokers_changed(header)
+
+
+def _keep_topics(tx: Transaction) -> None:
+    """Keep the topics that KRaft has not deleted by the end of its sync, because it reads no deletion request later."""
+    for name, topic in list(tx.state.topics):
+        if topic.exists and topic.queued_for_deletion:
+            tx.state.put_topic(name, deletion_requests.not_asked(topic))
+            for number, partition in topic.partitions.items():
+                show(tx, TopicPartition(name, number), partition)
+            if not topic.request_removed:
+                topic_deletion.deletion_asked(tx, name)
+
+
+def show(tx: Transaction, tp: TopicPartition, partition: Partition) -> None:
+    """Show a partition while KRaft leads as a controller would load it, because ZooKeeper has all that is known."""
+    tx.state.put_partition(tp, with_initial_states(tx, partition, ReplicaState.OFFLINE))
 
 
 def _is_edit(header: Header, znode: MigrationZnode, before: int) -> bool:
@@ -147,6 +168,7 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
     if header.phase is not FOLLOWING:
         return
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
+    _show_again(tx, tx.state.every(lambda partition: partition.state is PartitionState.OFFLINE))
     migration.claims_ms = (*migration.claims_ms, header.time_ms)[-_CLAIMS_KEPT:]
     follow(header, PhaseEvidence.CLAIM_WITH_OFFSET if migration.offset > 0 else PhaseEvidence.CLAIM)
 
@@ -181,7 +203,8 @@ def adopt(tx: Transaction) -> None:
     migration.pulse_ms = header.time_ms if migration.exists else 0
     migration.alive_ms = header.time_ms  # KRaft's silence counts from now on
     if header.kraft_owns_controller:
-        _infer_leaders(tx)
+        if migration.offset > 0:  # before the copy all brokers are in ZooKeeper mode
+            _infer_leaders(tx)
     elif header.controller != NO_BROKER:
         migration.never_elected = never_elected(tx.state.topics, header.controller_epoch, EXAMPLES_NAMED)
     found = _found_phase(header)
@@ -218,6 +241,22 @@ def _infer_leaders(tx: Transaction) -> None:
         _lives(tx, broker)
 
 
+def broker_registered(tx: Transaction, broker: BrokerId) -> None:
+    """Handle the registration of a broker."""
+    if tx.header.led_by_kraft:
+        _show_again(tx, tx.state.hosted_by(broker))
+    brokers_changed(tx.header)
+
+
+def _show_again(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
+    """Show partitions that the ZooKeeper controller took offline."""
+    for tp in tps:
+        topic = tx.state.topics[tp.topic]
+        partition = topic.partitions[tp.partition]
+        if partition.state is PartitionState.OFFLINE and not topic.queued_for_deletion:
+            show(tx, tp, partition)
+
+
 def brokers_changed(header: Header) -> None:
     """Follow brokers that registered, left, or live in KRaft mode."""
     if header.migration.phase not in WITH_PULSE:
@@ -240,8 +279,10 @@ def infer_modes(tx: Transaction, partition: Partition, before: LeaderAndIsr | No
     joined = set(written.isr).difference(was_in_sync)
     if written.leader != NO_LEADER and (before is None or before.leader != written.leader):
         joined.add(written.leader)
+    last, at = header.departures.last, tx.state.record.mzxid
     for broker in sorted(joined - header.brokers.keys()):
-        _lives(tx, broker)
+        if broker not in last or last[broker].zxid < at:  # a gap delays states, so this one may be of before
+            _lives(tx, broker)
     if before is None or before.leader == written.leader or before.leader not in header.in_kraft_mode:
         return
     lost = written.leader == NO_LEADER or before.leader not in written.isr

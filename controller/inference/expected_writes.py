@@ -245,19 +245,19 @@ def prune(
     partition = tx.state.partition(tp)
     if partition is None or not (partition.write_due or (joined and partition.queue)):
         return
-    value, kept, in_vain, failed = partition.zk_state, list[AnyAction](), False, False
-    needless: set[int] = set()
+    value, kept, in_vain = partition.zk_state, list[AnyAction](), False
+    failed, needless = set[int](), set[int]()  # events whose election failed, and replicas that need not leave
     for action in partition.queue:
         if isinstance(action, Write):
             after = action.apply(value, tx.header.controller_epoch)
             in_vain = in_vain or (after is None and isinstance(action, Elect))
             if after is None and not (keeps_elections and isinstance(action, Elect)):
                 tx.events.settle(action, seen=False)
-                failed = failed or isinstance(action, Elect)
+                failed.update([action.event] if isinstance(action, Elect) else [])
                 needless.update([action.replica] if isinstance(action, RemoveFromIsr) else [])
                 continue
             value = after or value
-        elif failed and isinstance(action, StateChange) and action.replica is None and action.written:
+        elif action.event in failed and isinstance(action, StateChange) and action.replica is None and action.written:
             tx.events.withdraw(tp, action)
             partition = before_state_change(partition, action)
             continue

@@ -206,15 +206,7 @@ def state_written_by_kraft(tx: Transaction, tp: TopicPartition, partition: Parti
     if before is not None and before.isr != written.isr:
         count_isr_change(tx.state, before.isr, written.isr)
     migration.infer_modes(tx, partition, before, written)
-    tx.state.put_partition(
-        tp, _as_shown(tx.state, replace(partition, zk_state=written, queue=(), passed_over=None, cached=None))
-    )
-
-
-def _as_shown(state: MutableState, partition: Partition) -> Partition:
-    led = partition.zk_state is not None and state.is_online(partition.zk_state.leader, partition)
-    shown = replace(partition, state=PartitionState.ONLINE if led else PartitionState.OFFLINE)
-    return shown.with_replica_states(state.states_by_brokers(shown))
+    migration.show(tx, tp, replace(partition, zk_state=written, queue=(), passed_over=None, cached=None))
 
 
 def explain(tx: Transaction, tp: TopicPartition, written: LeaderAndIsr) -> None:

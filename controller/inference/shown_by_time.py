@@ -60,8 +60,6 @@ def judge_owed(tx: Transaction) -> None:
     header = tx.header
     if header.term.removed_replicas or header.is_poisoned or not (header.acting and header.profile.fences_writes):
         return
-    if header.feed.catches_up:  # because its removals may be among the differences that are still to come
-        return
     owing = next((event for event in header.events.values() if _is_passed_over(tx, event)), None)
     registered = header.brokers.get(header.controller)
     if owing is not None and registered is not None and registered.epoch == header.term.registration:
@@ -111,7 +109,12 @@ def _poison(tx: Transaction, owing: Event) -> None:
 
 
 def judge(tx: Transaction) -> None:
-    """Draw the conclusions that are due, those that explain more before those that give up."""
+    """Draw the conclusions that are due, those that explain more before those that give up.
+
+    In a gap none is, because the writes may be among the differences that are still to come.
+    """
+    if tx.header.feed.catches_up or tx.header.feed.disconnected_ms:
+        return
     judge_owed(tx)
     judge_never_missed(tx)
     controlled_shutdown.give_up_on_unanswered(tx)
@@ -237,11 +240,13 @@ def _leads_meanwhile(tx: Transaction, start: Event) -> bool:
 
 
 def _may_be_loaded(header: Header, start: Event) -> bool:
-    """Return whether the controller may have loaded the registration, in its usual time or after a hang."""
+    """Return whether the controller may have loaded the registration, in its usual time or after a hang.
+
+    If a complete read found its term, the age of /controller shows when it was elected.
+    """
     term = header.term
-    if term.began_ms <= 0:
-        return False
-    hung = term.acted_ms < term.began_ms and start.time_ms - term.began_ms <= header.longest_hang_ms
+    elected_ms = term.began_ms or (term.since_ms if term.since_ms < header.read.began_ms else 0)
+    hung = term.acted_ms < elected_ms and start.time_ms - elected_ms <= header.longest_hang_ms
     return hung or controller_failover.may_have_read(header, start)
 
 

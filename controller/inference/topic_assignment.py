@@ -15,7 +15,13 @@ from controller.contract.alert_kinds.divergences import Disagreement
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import TopicZnode
-from controller.events import controller_failover, fenced_controller, partition_reassignment, unfenced_controller
+from controller.events import (
+    controller_failover,
+    fenced_controller,
+    migration,
+    partition_reassignment,
+    unfenced_controller,
+)
 from controller.inference import deferral
 from controller.model.context import Header
 from controller.model.event import EventKind
@@ -66,7 +72,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
     if partition is None or written == (partition.zk_assignment or partition.assignment):
         return
     if tx.header.led_by_kraft:
-        tx.state.put_partition(tp, partition.with_assignment(written))
+        migration.show(tx, tp, partition.with_assignment(written))
         return
     if written == partition.assignment and not partition.pending_assignments:
         tx.state.put_partition(tp, replace(partition, zk_assignment=None))  # the controller has overwritten an edit

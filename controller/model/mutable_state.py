@@ -36,6 +36,7 @@ class MutableState:
         "_ruled_by",
         "_rules",
         "clock_set_by_ms",
+        "gone_ms",
         "header",
         "concludes_all",
         "judged_brokers",
@@ -63,8 +64,9 @@ class MutableState:
 
     def advance_to(self, record: Record) -> None:
         """Advance the header to this record."""
-        header = self.header
+        header, before_ms = self.header, self.header.time_ms
         self.clock_set_by_ms = clock.advance(header, record)
+        self.gone_ms = header.time_ms - before_ms if before_ms else 0
         header.position = record.position
         if record.zxid > header.zxid:
             header.zxid = record.zxid
@@ -262,6 +264,9 @@ class MutableState:
 
     def forget_offline_dirs(self, broker: BrokerId) -> None:
         """Forget failed log directories of a registration that is over. A complete read does that at its end."""
+        reports = self.header.triggers.log_dir_failures
+        if broker in reports:
+            self.header.triggers.log_dir_failures = {key: each for key, each in reports.items() if key != broker}
         if self.header.phase is not FOLLOWING:
             self.header.read.ended = (*self.header.read.ended, broker)
             return

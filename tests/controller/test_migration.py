@@ -444,3 +444,61 @@ def test_a_complete_read_without_a_controller_ends_no_lead_of_kraft():
 
 def test_the_newest_row_of_a_migration_replaces_the_older_ones():
     assert shown(a_cluster().migrates()).subject_key() == "c/migration"
+
+
+# Between two controllers, and in a gap
+
+
+def now_claimed(history: ZnodeHistory) -> ZnodeHistory:
+    history.migration()
+    history.kraft_claims(3001, 3, 2)
+    history.migration(-1, 3001, 3)
+    return history
+
+
+def test_kraft_keeps_a_topic_that_its_sync_has_not_deleted_until_the_way_back():
+    history = a_cluster(topics=2)
+    history.delete_topic("t0")
+    now_claimed(history)
+    history.broker_leaves(2)
+    history.broker(2)
+    assert history.row("t0", 0).deleting
+    history.migration(300, 3001, 3)
+    history.migration(301, 3001, 3)
+    assert (history.row("t0", 0).deleting, history.row("t0", 0).state) == (False, "OnlinePartition")
+    history.delete("/migration")
+    history.delete("/controller")
+    history.controller(1, 3)
+    assert history.row("t0", 0).deleting
+
+
+def test_a_broker_that_returns_leads_again_though_kraft_writes_nothing():
+    history = now_claimed(a_cluster(isr=(1,)))
+    history.broker_leaves(1)
+    history.broker(1)
+    assert (history.row("t0", 0).state, history.row("t0", 0).problem) == ("OnlinePartition", "under_replicated")
+
+
+def test_before_the_copy_a_leader_that_is_not_registered_is_dead():
+    history = now_claimed(a_cluster())
+    history.generation, history.seq = 2, -1
+    history.send(RecordKind.SNAPSHOT_BEGIN)
+    history.write("/controller", controller_znode(3001) | {"kraftControllerEpoch": 3}, owner=0)
+    history.write("/brokers/ids/2", broker_znode(2))
+    history.write("/migration", migration_znode(-1, 3001, 3))
+    history.write("/brokers/topics/t0", topic_znode({0: [1, 2]}))
+    history.state("t0", 0, 1, 5, [1, 2])
+    history.send(RecordKind.SNAPSHOT_END, zxid=history.zxid)
+    assert history.row("t0", 0).state == "OfflinePartition"
+
+
+def test_a_state_of_before_a_departure_shows_no_broker_in_kraft_mode():
+    history = a_cluster().migrates()
+    written = history.zxid + 1
+    history.zxid = written
+    history.broker_leaves(1)
+    path = "/brokers/topics/t0/partitions/0/state"
+    at = {"zxid": written, "mzxid": written, "resync": True}
+    history.write(path, state_znode(1, 6, [2, 1], 2), same_zxid=True, **at)
+    assert history.context.header.in_kraft_mode == ()
+    assert history.row("t0", 0).state == "OfflinePartition"

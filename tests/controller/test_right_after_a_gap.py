@@ -261,14 +261,23 @@ def test_assignments_are_the_newest_znodes_after_a_gap(name, release):
 
 # The release in which the random history was found, because it came to rest in another state than ZooKeeper's.
 COME_TO_REST = {
+    "bounced-before-a-new-term-loaded": (3, 4),
+    "created-after-an-election-failed": (2, 8),
     "created-while-one-shuts-down": (2, 3),
+    "directory-failed-before-a-restart": (2, 4),
+    "elected-while-all-was-read": None,
     "late-before-its-term-ended": (2, 1),
     "led-by-a-broker-that-seems-to-leave": (1, 0),
     "notified-before-a-failover": (1, 0),
     "notified-before-a-read": (1, 0),
     "overwritten-expansion": (3, 4),
+    "poisoned-by-no-removal": (2, 7),
+    "reassigned-by-kraft": (3, 9),
     "removed-in-a-gap": (2, 5),
     "request-of-a-topic-created-again": (2, 1),
+    "request-removed-before-it-was-read": (3, 1),
+    "request-removed-under-kraft": (3, 4),
+    "stalled-while-a-removal-was-due": (2, 7),
     "two-departures-before-its-term-ended": None,
     "two-returns-across-a-gap": (0, 10),
 }
