@@ -6,7 +6,6 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from types import TracebackType
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.job_row import JobRow
@@ -63,9 +62,7 @@ class Follower:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(_JOIN_SECONDS)
         if self._thread.is_alive():  # a daemon thread, so the process can end nevertheless

@@ -6,7 +6,6 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from types import TracebackType
 from typing import Final
 
 from controller.contract.effect_rows import Transition
@@ -38,9 +37,7 @@ class Transitions:
     def __enter__(self) -> Transitions:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         with self._lock:
             self._ended = True
         self._running.close()

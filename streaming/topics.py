@@ -22,6 +22,7 @@ from streaming.separation import StreamBroker
 from streaming.sinks.sink import output_topics
 from streaming.spark.failure import no_login
 from transport.address import KafkaAddress
+from transport.kafka_login import host_and_port
 from transport.topics import PARTITIONS, SETTINGS, ExistingTopic, RequiredTopic, refusal, stream_topics, unfit
 
 logger = logging.getLogger("kontrast.streaming")
@@ -126,7 +127,10 @@ class _Brokers:
         described = self._admin.describeCluster()
         cluster_id = self._answer(described.clusterId()) or ""
         nodes = self._answer(described.nodes()).toArray()
-        return [StreamBroker(node.id(), _address(node), str(self._address), cluster_id) for node in nodes]
+        return [
+            StreamBroker(node.id(), host_and_port(node.host(), node.port()), str(self._address), cluster_id)
+            for node in nodes
+        ]
 
     def missing(self, topics: Sequence[RequiredTopic]) -> list[RequiredTopic]:
         """Return the topics that do not exist, or that this client may not see."""
@@ -213,12 +217,6 @@ def _admin(java: _Java, address: KafkaAddress, timeout_ms: int) -> _Java:
     settings.put("default.api.timeout.ms", str(timeout_ms))
     settings.put("request.timeout.ms", str(timeout_ms))
     return admin.create(settings)
-
-
-def _address(node: _Java) -> str:
-    """Return HOST:PORT as in a broker's znode, with an IPv6 host in brackets."""
-    host = node.host()
-    return f"[{host}]:{node.port()}" if ":" in host else f"{host}:{node.port()}"
 
 
 def _reason(error: Py4JJavaError) -> str:

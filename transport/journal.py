@@ -14,7 +14,6 @@ import time
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import TracebackType
 
 from transport.compaction import Standing, compact, remove
 from transport.disk import NO_ROOM, RETAIN_BYTES, Fsync, force, no_room
@@ -214,9 +213,7 @@ class JournalWriter:
     def __enter__(self) -> JournalWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _recover(self, begin: int, identity: str) -> list[Segment]:

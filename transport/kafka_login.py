@@ -121,6 +121,11 @@ class KafkaLogin:
 NO_LOGIN: Final = KafkaLogin()
 
 
+def host_and_port(host: str, port: int | str) -> str:
+    """Return HOST:PORT, with an IPv6 host in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def split_address(address: str) -> tuple[str, int]:
     """Return host and port of HOST:PORT or [IPV6]:PORT. Raise ValueError."""
     host, colon, port = address.rpartition(":")

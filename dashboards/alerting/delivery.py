@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 from dashboards.alerting.active_alerts import ActiveAlerts, of_forgotten, of_outputs, of_staleness
 from dashboards.alerting.alertmanager import Alertmanager
@@ -82,9 +81,7 @@ class Delivery:
             thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._memory.alert_news.set()  # wakes the thread that waits for it
         give_up_at = time.monotonic() + self._join_seconds

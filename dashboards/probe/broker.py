@@ -13,6 +13,7 @@ from controller.contract.ids import BrokerId, LeaderEpoch, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from dashboards.probe.config import KafkaLoginConfig
 from outputs.kafka_node import AnswerTooLongError, KafkaNode, NodeError
+from transport.kafka_login import host_and_port
 
 # Room for the parts of every answer beside partitions, which are brokers, the cluster's id, and recent topics.
 _ANSWER_BYTES = 1024**2
@@ -45,7 +46,7 @@ class Endpoint:
     port: int
 
     def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
 
 def choose_endpoint(endpoints: Sequence[str], login: KafkaLoginConfig) -> Endpoint:

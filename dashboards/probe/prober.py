@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 
 import msgspec
 
@@ -251,9 +250,7 @@ class Prober:
             self._start("probes", self._look_for_clusters)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._stop.set()
         give_up_at = time.monotonic() + self._config.timeout_seconds
         for thread in self._threads:

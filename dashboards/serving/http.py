@@ -26,6 +26,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dashboards.errors import ServeError
 from dashboards.serving.connections import BoundedListener, BoundedProtocol, HttpFigures
+from transport.kafka_login import host_and_port
 from transport.listening import ANY_HOST, Listening, ListeningError
 from transport.printable import Complaints, printable
 
@@ -245,7 +246,7 @@ class HttpServer:
         self._socket = _listening_socket(listening, figures)
         host, port = self._socket.getsockname()[:2]
         scheme = "http" if self._certificate is None else "https"
-        self.address = f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+        self.address = f"{scheme}://{host_and_port(host, port)}"
         config = uvicorn.Config(
             KnownHosts(self._login or app, listening),
             http=partial(BoundedProtocol, figures),  # type: ignore[arg-type]  # a factory

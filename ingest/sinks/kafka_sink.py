@@ -29,6 +29,7 @@ from ingest.separation import KafkaIdentity
 from ingest.sinks.sink import SinkUnavailableError
 from outputs.kafka_connections import client_options, create_topics, error_in_words, existing_topics
 from transport.address import KafkaAddress
+from transport.kafka_login import host_and_port
 from transport.topics import RequiredTopic, refusal, request_topic, stream_topics, unfit
 
 _LOG = logging.getLogger("kontrast.ingest.kafka")
@@ -349,9 +350,5 @@ def _create_topics(address: KafkaAddress, admin: KafkaAdminClient, missing: Sequ
 def identity_of(admin: KafkaAdminClient) -> KafkaIdentity:
     """Return the id and addresses that the brokers report. Raise KafkaError."""
     described = admin.describe_cluster()
-    addresses = {broker["broker_id"]: _address(broker["host"], broker["port"]) for broker in described["brokers"]}
+    addresses = {broker["broker_id"]: host_and_port(broker["host"], broker["port"]) for broker in described["brokers"]}
     return KafkaIdentity(described.get("cluster_id"), addresses)
-
-
-def _address(host: str, port: int) -> str:
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -19,6 +19,7 @@ from kazoo.hosts import collect_hosts
 
 from controller.contract.decoding import JsonDecoder
 from controller.contract.records import LATEST_MS
+from transport.kafka_login import host_and_port
 
 TIMEOUT_SECONDS: Final = 2.0
 # `mntr` has 19 kB, `dump` some 100 bytes for each session and connection.
@@ -55,8 +56,7 @@ class Server(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
+        return host_and_port(self.host, self.port)
 
 
 def ask(word: str, server: Server, tls: Tls) -> str:

@@ -22,7 +22,7 @@ from kafka.protocol.parser import KafkaProtocol
 from controller.contract.ids import BrokerId
 from migration.nodes.nodes import Node, Nodes, Quorum, mode_of
 from outputs.kafka_node import KafkaNode, NodeError
-from transport.kafka_login import KafkaLogin, split_address
+from transport.kafka_login import KafkaLogin, host_and_port, split_address
 from transport.printable import printable
 
 # Kafka 3.9.2 answers with 500 bytes. An API takes 7, a feature some 30.
@@ -226,8 +226,7 @@ def refuse(error_code: int) -> None:
 
 def written(host: str, port: int) -> str:
     """Return HOST:PORT for print and requests, with IPv6 in brackets."""
-    host = printable(host, 255)
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    return host_and_port(printable(host, 255), port)
 
 
 def _modes(addresses: Iterable[str], login: KafkaLogin, timeout_seconds: float) -> list[Node]:

@@ -27,7 +27,7 @@ from questions.explain.explanation import Certainty, Explanation, Statement, exp
 from questions.picture import Picture
 from wording.facts import replicas_in_words
 
-_TOPICS: Final = "/brokers/topics"
+TOPICS: Final = "/brokers/topics"
 _MAY_HAVE_IDS: Final = (2, 7)
 _UNKNOWN_ID: Final = "ID"  # placeholder for the id, which brokers have in partition.metadata
 
@@ -38,7 +38,7 @@ def is_unloadable(picture: Picture, name: str) -> bool:
 
 
 def _fault(picture: Picture, name: str) -> str:
-    path = f"{_TOPICS}/{name}"
+    path = f"{TOPICS}/{name}"
     return next((each.sentence for each in flawed_znodes(picture.header) if each.path == path), "")
 
 
@@ -54,7 +54,7 @@ def has_leaders(picture: Picture, name: str) -> bool:
 
 def explain_unloadable_topic(picture: Picture, name: str) -> Explanation:
     """Explain the loss of the znode's content, with the content to write back."""
-    path = f"{_TOPICS}/{name}"
+    path = f"{TOPICS}/{name}"
     return explanation_of(
         picture,
         f"topic {name}",
@@ -94,7 +94,7 @@ def _statements_of_unloadable(picture: Picture, name: str) -> Iterator[Statement
 
 
 def _states(picture: Picture, name: str) -> Iterator[tuple[PartitionId, StateZnode]]:
-    below = f"{_TOPICS}/{name}/partitions/"
+    below = f"{TOPICS}/{name}/partitions/"
     for path, record in (picture.records or {}).items():
         if path.startswith(below) and path.endswith("/state"):
             try:
@@ -131,7 +131,6 @@ class _Leftover(NamedTuple):
     remedy: Remedy
 
 
-TOPICS: Final = "/brokers/topics"
 _ENTRIES: Final = "/admin/delete_topics"
 
 # In the order that is safe for a person, the entry first, because Kafka would also apply it to a new topic.

@@ -227,10 +227,8 @@ def read_subject(words: Sequence[str], *, is_topic: bool = False) -> Subject:
             return Subject(said, broker=BrokerId(int(number)))
         case ["group", *parts] if parts:  # Kafka takes any character in the name of a group
             return Subject(said, group=" ".join(parts))
-        case [name] if found := _PARTITION.fullmatch(name):
-            return Subject(
-                said, partition=TopicPartition(found["topic"], PartitionId(int(found["number"]))), topic=name
-            )
+        case [name] if _PARTITION.fullmatch(name):
+            return Subject(said, partition=read_partition(name), topic=name)
         case [name] if name != "broker":
             return Subject(said, topic=name)
     raise ValueError(f"{said!r} is no subject. Write TOPIC-PARTITION, TOPIC, broker N, group NAME or controller")

@@ -18,7 +18,6 @@ import uuid
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Final
 
 from controller.restore.stored_context import STATE_VERSION
@@ -139,9 +138,7 @@ class Checkpoint:
     def __enter__(self) -> Checkpoint:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -10,7 +10,6 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from struct import Struct
 from zlib import crc32
 
@@ -225,23 +224,15 @@ def _drop(path: Place, why: str) -> None:
     checksum_file(path).unlink(missing_ok=True)
 
 
-class _Counted(msgspec.Struct, frozen=True):
-    """Content of the file, with the starts of one of Spark's directories since its newest finished batch."""
+class FruitlessStarts(msgspec.Struct, frozen=True, rename={"count": "starts"}):
+    """The starts of one of Spark's directories that finished no batch, and the newest batch before them (-1: none)."""
 
-    directory: str
-    finished: int
-    starts: int
-
-
-_COUNTED = JsonDecoder(_Counted)
-
-
-@dataclass(frozen=True, slots=True)
-class FruitlessStarts:
-    """Number of earlier starts that finished no batch, and the newest batch finished before these (-1 without one)."""
-
-    count: int = 0
+    directory: str = ""
     finished: int = -1
+    count: int = 0
+
+
+_FRUITLESS_STARTS = JsonDecoder(FruitlessStarts)
 
 
 def fruitless_starts(directory: Place, spark_directory: Place) -> FruitlessStarts:
@@ -252,10 +243,11 @@ def fruitless_starts(directory: Place, spark_directory: Place) -> FruitlessStart
     finished = max(numbered(spark_directory / "commits"), default=-1)
     earlier = 0
     with suppress(OSError, UndecodableError):
-        stored = _COUNTED.decode((directory / STARTS_FILE).read_bytes())
+        stored = _FRUITLESS_STARTS.decode((directory / STARTS_FILE).read_bytes())
         if (stored.directory, stored.finished) == (spark_directory.name, finished):
-            earlier = stored.starts
+            earlier = stored.count
+    known = FruitlessStarts(spark_directory.name, finished, earlier)
     with suppress(OSError):
-        counted = _Counted(spark_directory.name, finished, earlier + 1)
+        counted = msgspec.structs.replace(known, count=earlier + 1)
         replace_content(directory / STARTS_FILE, msgspec.json.encode(counted) + b"\n")
-    return FruitlessStarts(earlier, finished)
+    return known

@@ -99,7 +99,7 @@ def test_a_start_after_fruitless_ones_gets_more_time_until_it_finishes_a_batch(s
     _finished(streams, 0)
     _planned(streams, 1, 0)
     starts = [fruitless_starts(directory, spark) for _ in range(3)]
-    assert starts == [FruitlessStarts(count, finished=0) for count in range(3)]
+    assert starts == [FruitlessStarts(spark.name, finished=0, count=count) for count in range(3)]
     watchdog = Watchdog(streams.config(stalled_after_seconds=_LIMIT_SECONDS), spark, java.pid, lambda: False, starts[1])
     for seconds in (0.0, 1.9 * _LIMIT_SECONDS):
         watchdog.look(seconds)
@@ -109,13 +109,13 @@ def test_a_start_after_fruitless_ones_gets_more_time_until_it_finishes_a_batch(s
     for seconds in (0.0, _LIMIT_SECONDS):
         watchdog.look(seconds)
     assert java.wait(timeout=10) == -signal.SIGKILL
-    assert fruitless_starts(directory, spark) == FruitlessStarts(finished=1)
+    assert fruitless_starts(directory, spark) == FruitlessStarts(spark.name, finished=1)
 
 
 def test_the_time_of_a_start_grows_to_eight_times_the_limit(streams, java):
     _planned(streams, 0, 0)
     config = streams.config(stalled_after_seconds=_LIMIT_SECONDS)
-    watchdog = Watchdog(config, streams.checkpoint / "spark-1", java.pid, lambda: False, FruitlessStarts(9))
+    watchdog = Watchdog(config, streams.checkpoint / "spark-1", java.pid, lambda: False, FruitlessStarts(count=9))
     watchdog.look(7.9 * _LIMIT_SECONDS)
     assert java.poll() is None
     watchdog.look(0.1 * _LIMIT_SECONDS)
@@ -125,7 +125,7 @@ def test_the_time_of_a_start_grows_to_eight_times_the_limit(streams, java):
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"directory": "spark-1", "finished": -1, "starts": "many"}'])
 def test_a_count_of_starts_that_cannot_be_read_is_none(content, tmp_path):
     (tmp_path / "kontrast.starts").write_bytes(content)
-    assert fruitless_starts(tmp_path, tmp_path / "spark-1") == FruitlessStarts()
+    assert fruitless_starts(tmp_path, tmp_path / "spark-1") == FruitlessStarts("spark-1")
     assert fruitless_starts(tmp_path, tmp_path / "spark-1").count == 1
 
 
