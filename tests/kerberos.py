@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cli.embedded.java import EmbeddedServer
 from cli.embedded.kafka import KafkaBroker
-from cli.embedded.process import ChildProcess, accepts_connections, free_port
+from cli.embedded.process import accepts_connections, free_port
 from cli.embedded.zookeeper import ZooKeeper
 from tests.programs import program
 
@@ -32,7 +32,7 @@ class Kdc(EmbeddedServer):
         self._run("kdb5_util", "create", "-s", "-r", REALM, "-P", "master")
         command = [program("krb5kdc"), "-n"]
         environment = {**os.environ, **self.variables}
-        super().__init__(ChildProcess("KDC", command, directory / "kdc.log", environment=environment))
+        super().__init__("KDC", command, directory / "kdc.log", environment=environment)
 
     def _configure(self) -> None:
         directory, address = self._directory, f"127.0.0.1:{self._port}"
@@ -50,13 +50,9 @@ class Kdc(EmbeddedServer):
             "".join(f"{name} {{ {self.module_of(principal)}; }};\n" for name, principal in sections.items())
         )
 
-    def launch(self) -> None:
-        """Start the KDC without waiting for it."""
-        self._process.launch()
-
     def wait_until_ready(self) -> None:
         """Wait until the KDC listens."""
-        self._process.wait_until(lambda: accepts_connections(self._port), timeout_seconds=30)
+        self.wait_until(lambda: accepts_connections(self._port), timeout_seconds=30)
 
     def keytab(self, principal: str) -> str:
         """Return the file of a principal's keys."""

@@ -59,17 +59,12 @@ class KRaftController(EmbeddedServer):
         self._properties = dict(properties or {})
         self._configuration = directory / "controller.properties"
         self._log_begin = 0
-        super().__init__(ChildProcess(f"controller {node_id}", self._java("kafka.Kafka"), directory / "controller.log"))
+        super().__init__(f"controller {node_id}", self._java("kafka.Kafka"), directory / "controller.log")
 
     @property
     def voters(self) -> str:
         """Return the quorum, as `controller.quorum.voters` names it."""
         return f"{self.node_id}@127.0.0.1:{self.port}"
-
-    @property
-    def exit_status(self) -> int | None:
-        """Return the controller's exit status, or None while it runs."""
-        return self._process.exit_status
 
     @property
     def quorum_settings(self) -> dict[str, str]:
@@ -86,7 +81,7 @@ class KRaftController(EmbeddedServer):
         """Start the controller without waiting for it. Raise EmbeddedError."""
         self.format()
         self._log_begin = self.log.stat().st_size if self.log.exists() else 0
-        self._process.launch()
+        super().launch()
 
     def finalize(self) -> None:
         """Restart it without the migration's flag. Raise EmbeddedError."""
@@ -96,7 +91,7 @@ class KRaftController(EmbeddedServer):
 
     def wait_until_ready(self) -> None:
         """Wait until it has started. Raise EmbeddedError."""
-        self._process.wait_until(lambda: _READY in self.text(), timeout_seconds=_START_SECONDS)
+        self.wait_until(lambda: _READY in self.text(), timeout_seconds=_START_SECONDS)
 
     def _java(self, main_class: str) -> list[str | Path]:
         class_path = kafka_class_path(jars(KAFKA_BROKER))
@@ -168,7 +163,7 @@ class KRaftBroker(KafkaBroker):
         """Start the broker without waiting for it. Raise EmbeddedError."""
         self._write_configuration()
         self._log_begin = self._log_bytes()
-        self._process.launch()
+        ChildProcess.launch(self)
 
     def _write_configuration(self) -> None:
         of_kraft = {key: value for key, value in self.settings.items() if not key.startswith("zookeeper.")}
@@ -180,7 +175,7 @@ class KRaftBroker(KafkaBroker):
         write_configuration(self._configuration, settings)
 
     def _has_started(self) -> bool:
-        with self._process.log.open("rb") as log:
+        with self.log.open("rb") as log:
             log.seek(self._log_begin)
             return _READY.encode() in log.read()
 

@@ -18,16 +18,10 @@ LOCK_FILE = Path(__file__).with_name("older_releases.lock")
 
 
 @dataclass(frozen=True, slots=True)
-class IvyRequest:
+class IvyRequest(SparkRequest):
     """One package by Ivy alone, so that Scala's library comes in the version that the package needs."""
 
-    package: str
     with_dependencies: bool = True
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Return the package, as GROUP:NAME:VERSION."""
-        return (self.package,)
 
     def command(self, directory: Path, home: Path) -> list[str]:
         """Return the command of Ivy from Spark's jars, with Maven Central or its mirror as the only repository."""
@@ -41,13 +35,13 @@ class IvyRequest:
         jar_names = f"{directory}/jars/[organisation]_[artifact]-[revision](-[classifier]).[ext]"
         return [
             *(str(find_java()), *SHORT_LIFE, f"-Duser.home={home}", "-jar", str(ivy), "-settings", str(settings)),
-            *("-cache", str(directory / "cache"), "-dependency", *self.package.split(":"), "-confs", "default"),
+            *("-cache", str(directory / "cache"), "-dependency", *self.packages[0].split(":"), "-confs", "default"),
             *(() if self.with_dependencies else ("-notransitive",)),
             *("-types", "jar", "bundle", "-retrieve", jar_names),
         ]
 
 
-_LEFT_JAVA = IvyRequest("javax.xml.bind:jaxb-api:2.3.1")  # Java 11 has no JAXB, which brokers before 1.0 use
+_LEFT_JAVA = IvyRequest(("javax.xml.bind:jaxb-api:2.3.1",))  # Java 11 has no JAXB, which brokers before 1.0 use
 
 
 _WITH_SCALA_2_12 = ("0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1", "2.0.1", "2.2.2", "2.3.1")
@@ -59,7 +53,7 @@ _WITH_OLD_ZOOKEEPER_CLIENT = frozenset({"0.10.2.2", "0.11.0.3", "1.0.2", "1.1.1"
 
 def _broker(release: str, scala: str) -> ArtifactSet:
     more = (_LEFT_JAVA,) if release.startswith("0.") else ()
-    package = IvyRequest(f"org.apache.kafka:kafka_{scala}:{release}")
+    package = IvyRequest((f"org.apache.kafka:kafka_{scala}:{release}",))
     return ArtifactSet(f"kafka-broker-{release.rpartition('.')[0]}", (package, *more))
 
 
@@ -69,7 +63,9 @@ KAFKA_BROKERS: Mapping[str, ArtifactSet] = {
     **{release: _broker(release, "2.13") for release in _WITH_SCALA_2_13},
 }
 # The command line tools that left the broker's jar with 3.5. A broker of the release has their dependencies.
-KAFKA_TOOLS = ArtifactSet("kafka-tools", (IvyRequest("org.apache.kafka:kafka-tools:3.9.2", with_dependencies=False),))
+KAFKA_TOOLS = ArtifactSet(
+    "kafka-tools", (IvyRequest(("org.apache.kafka:kafka-tools:3.9.2",), with_dependencies=False),)
+)
 # A Java agent that serves a broker's gauges over HTTP.
 JMX_EXPORTER = ArtifactSet("jmx-exporter", (SparkRequest(("io.prometheus.jmx:jmx_prometheus_javaagent:1.0.1",)),))
 # Servers from before persistent watches, with all their dependencies. 3.8 sends no zxid with an event, and has an
@@ -95,9 +91,9 @@ ZOOKEEPER_3_8 = ArtifactSet(
 HADOOP_MINICLUSTER = ArtifactSet(
     "hadoop-minicluster",
     (
-        IvyRequest("org.apache.hadoop:hadoop-client-minicluster:3.5.0", with_dependencies=False),
-        IvyRequest("org.junit.jupiter:junit-jupiter-api:5.10.2"),
-        IvyRequest("org.bouncycastle:bcpkix-jdk18on:1.78.1"),
+        IvyRequest(("org.apache.hadoop:hadoop-client-minicluster:3.5.0",), with_dependencies=False),
+        IvyRequest(("org.junit.jupiter:junit-jupiter-api:5.10.2",)),
+        IvyRequest(("org.bouncycastle:bcpkix-jdk18on:1.78.1",)),
     ),
 )
 HADOOP_AWS = ArtifactSet(

@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from cli.demo.narrator import Narrator
+from cli.embedded.java import StartedByWith
 from cli.embedded.kafka import KafkaCluster
 from cli.embedded.process import ChildProcess, Patience, accepts_connections, free_port, own_command
 from controller.contract.alert_row import AlertRow, Severity
@@ -124,7 +125,7 @@ class StageError(Exception):
     """A process of the demo ended by itself. The message has the end of its log."""
 
 
-class Stage:
+class Stage(StartedByWith):
     """The cluster and Kontrast's processes, started by `with`. In the end no process is left."""
 
     def __init__(self, directory: Path, port: int, narrator: Narrator) -> None:
@@ -186,18 +187,8 @@ class Stage:
             self.check()
             time.sleep(1)
 
-    def __enter__(self) -> Stage:
-        try:
-            self._start()
-        except BaseException:
-            self._end()
-            raise
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
-
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Start everything, and wait for the first picture. Raise StageError or EmbeddedError."""
         if accepts_connections(int(self._listen.rpartition(":")[2])):
             raise StageError(f"{self._listen} is in use. Choose another --port")
         with self._narrator.progress(f"start ZooKeeper and Kafka 3.9.2 brokers {', '.join(map(str, BROKER_IDS))}"):
@@ -215,7 +206,8 @@ class Stage:
                 time.sleep(0.2)
         self._narrator.say(f"page: {self.page_address}  metrics: {self.metrics_address}")
 
-    def _end(self) -> None:
+    def kill(self) -> None:
+        """End every process."""
         with self._narrator.progress("end all processes"):
             for part in self._parts:
                 part.ask_to_stop()

@@ -20,7 +20,7 @@ from cli.embedded.java import (
     pyspark_jars,
     write_configuration,
 )
-from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
+from cli.embedded.process import EmbeddedError, accepts_connections, free_port
 from cli.embedded.zookeeper import ZooKeeper
 from streaming.java.artifacts import KAFKA_BROKER, jars
 
@@ -75,7 +75,7 @@ class KafkaBroker(EmbeddedServer):
             class_path=class_path or kafka_class_path(jars(KAFKA_BROKER)),
             heap_mb=256,
         )
-        super().__init__(ChildProcess(f"broker {broker_id}", command, directory / "broker.log"))
+        super().__init__(f"broker {broker_id}", command, directory / "broker.log")
         self._log_begin = 0  # where the log of the newest start begins
 
     @property
@@ -90,18 +90,18 @@ class KafkaBroker(EmbeddedServer):
         expires, and a successor that finds the znode gives up.
         """
         if accepts_connections(self.port):
-            raise EmbeddedError(f"{self._process.name} cannot listen on {self.bootstrap_server}: the port is in use")
+            raise EmbeddedError(f"{self.name} cannot listen on {self.bootstrap_server}: the port is in use")
         self._wait_for_the_old_session()
         self._write_configuration()
         self._log_begin = self._log_bytes()
-        self._process.launch()
+        super().launch()
 
     def wait_until_ready(self) -> None:
         """Wait until the broker listens and is registered in ZooKeeper. Raise EmbeddedError.
 
         Do not stop a broker before that, because it would refuse and leave its registration behind.
         """
-        self._process.wait_until(self._has_started, timeout_seconds=_START_SECONDS)
+        self.wait_until(self._has_started, timeout_seconds=_START_SECONDS)
 
     def _write_configuration(self) -> None:
         settings = {
@@ -135,19 +135,18 @@ class KafkaBroker(EmbeddedServer):
             while client.exists(self._znode):
                 if time.monotonic() > deadline:
                     raise EmbeddedError(
-                        f"{self._process.name} is still registered in {self._zookeeper_connect} after "
+                        f"{self.name} is still registered in {self._zookeeper_connect} after "
                         f"{_OLD_SESSION_SECONDS} seconds. End the other broker with this id"
                     )
                 time.sleep(0.1)
 
     def _has_started(self) -> bool:
-        with self._process.log.open("rb") as log:
+        with self.log.open("rb") as log:
             log.seek(self._log_begin)
             return _STARTED.search(log.read()) is not None
 
     def _log_bytes(self) -> int:
-        log = self._process.log
-        return log.stat().st_size if log.exists() else 0
+        return self.log.stat().st_size if self.log.exists() else 0
 
 
 def kafka_class_path(release: Iterable[Path]) -> list[Path]:
@@ -191,12 +190,8 @@ class KafkaCluster(StartedByWith):
         for broker in self.brokers.values():
             broker.wait_until_ready()
 
-    def stop(self) -> None:
-        """End everything at once, because a cluster that ends as a whole cannot move its leaderships."""
-        self.kill()
-
     def kill(self) -> None:
-        """End everything as a crash does."""
+        """End everything as a crash does, because a cluster that ends as a whole cannot move its leaderships."""
         for broker in self.brokers.values():
             broker.kill()
         self.zookeeper.kill()

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from cli.embedded.java import LOGGING_JARS, EmbeddedServer, java_command, pyspark_jars, write_configuration
-from cli.embedded.process import ChildProcess, EmbeddedError, accepts_connections, free_port
+from cli.embedded.process import EmbeddedError, accepts_connections, free_port
 
 _START_SECONDS = 60
 # With `server.N` among its properties the server is part of an ensemble, otherwise it stands alone.
@@ -68,7 +68,7 @@ class ZooKeeper(EmbeddedServer):
             heap_mb=heap_mb,
             system_properties=system_properties,
         )
-        super().__init__(ChildProcess("ZooKeeper", command, directory / "zookeeper.log"))
+        super().__init__("ZooKeeper", command, directory / "zookeeper.log")
 
     @property
     def connect_string(self) -> str:
@@ -85,11 +85,11 @@ class ZooKeeper(EmbeddedServer):
         if accepts_connections(self.port):
             raise EmbeddedError(f"ZooKeeper cannot listen on 127.0.0.1:{self.port}: the port is in use, choose another")
         self._write_configuration()
-        self._process.launch()
+        super().launch()
 
     def wait_until_ready(self) -> None:
         """Wait until the server answers. Raise EmbeddedError."""
-        self._process.wait_until(self._answers, timeout_seconds=_START_SECONDS)
+        self.wait_until(self._answers, timeout_seconds=_START_SECONDS)
 
     def _write_configuration(self) -> None:
         self.data_directory.mkdir(parents=True, exist_ok=True)

@@ -57,7 +57,7 @@ class Controller(KafkaBroker):
             class_path=kafka_class_path(jars(KAFKA_BROKER)),
             heap_mb=CONTROLLER_HEAP_MB,
         )
-        EmbeddedServer.__init__(self, ChildProcess("controller", command, directory / "broker.log"))
+        EmbeddedServer.__init__(self, "controller", command, directory / "broker.log")
 
     @property
     def serves(self) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from cli.embedded.java import OneProcess, java_command, write_configuration
+from cli.embedded.java import java_command, write_configuration
 from cli.embedded.process import ChildProcess, free_port
 from tests.older_releases import JMX_EXPORTER, class_path_of, older_jars
 
@@ -60,7 +60,7 @@ rules:
 """
 
 
-class RecordedBroker(OneProcess):
+class RecordedBroker(ChildProcess):
     """A broker with its data in `directory` and its logs in `logs`, which can be started again and again.
 
     With `clients_apart`, clients hear only of brokers that have a listener for them, not of brokers that never answer.
@@ -93,7 +93,7 @@ class RecordedBroker(OneProcess):
         }
         self._heap_mb = heap_mb
         self._configuration = directory / "server.properties"
-        super().__init__(self._process_of(kafka))
+        super().__init__(f"broker {broker_id}", self._command_of(kafka), directory / "broker.log")
         self._configure()
 
     @property
@@ -101,20 +101,12 @@ class RecordedBroker(OneProcess):
         """Return HOST:PORT for clients."""
         return f"127.0.0.1:{self.port}"
 
-    def launch(self) -> None:
-        """Start it without waiting. Its former registration must be gone."""
-        self._process.launch()
-
-    def ask_to_stop(self) -> None:
-        """Begin a controlled shutdown, and return."""
-        self._process.ask_to_stop()
-
     def become(self, kafka: str, settings: Mapping[str, str]) -> None:
         """Change the release and settings of the broker, which must have ended, from its next start on."""
-        self._process = self._process_of(kafka)
+        self._command = self._command_of(kafka)
         self._configure(settings)
 
-    def _process_of(self, kafka: str) -> ChildProcess:
+    def _command_of(self, kafka: str) -> list[str]:
         class_path = class_path_of(kafka)
         command = java_command(
             "kafka.Kafka",
@@ -124,7 +116,7 @@ class RecordedBroker(OneProcess):
         )
         (agent,) = older_jars(JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{self._directory / 'gauges.yml'}")
-        return ChildProcess(f"broker {self.broker_id}", command, self._directory / "broker.log")
+        return list(map(str, command))
 
     def _configure(self, more: Mapping[str, str] = MappingProxyType({})) -> None:
         self._logs.mkdir(parents=True, exist_ok=True)

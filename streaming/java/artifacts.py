@@ -17,7 +17,6 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from streaming.errors import StreamError
 from streaming.java.installation import find_java
@@ -35,17 +34,6 @@ class ArtifactError(StreamError):
     """Jars are unavailable. The sentence names them, the reason and the next step."""
 
 
-class MavenRequest(Protocol):
-    """One resolution of packages with their dependencies."""
-
-    @property
-    def packages(self) -> tuple[str, ...]:
-        """Return the packages, as GROUP:NAME:VERSION."""
-
-    def command(self, directory: Path, home: Path) -> list[str]:
-        """Return a command that puts the jars into the folder `jars` of this directory. `home` is its empty home."""
-
-
 @dataclass(frozen=True, slots=True)
 class SparkRequest:
     """Packages by Spark's Ivy, without the excluded packages and Spark's own, such as Scala's library."""
@@ -54,7 +42,7 @@ class SparkRequest:
     excluded: tuple[str, ...] = ()
 
     def command(self, directory: Path, home: Path) -> list[str]:
-        """Return a spark-submit command without a program."""
+        """Return a command that puts the jars into the folder `jars` of this directory. `home` is its empty home."""
         program = directory / "nothing.py"
         program.write_text("")
         return [
@@ -72,7 +60,7 @@ class ArtifactSet:
     """Jars for one purpose, with their folder in cache and lock file, and their resolution."""
 
     name: str
-    requests: tuple[MavenRequest, ...]
+    requests: tuple[SparkRequest, ...]
 
 
 _IN_PYSPARK = (
@@ -216,7 +204,7 @@ def fetched(parent: Path, artifact_set: ArtifactSet) -> Iterator[list[Path]]:
         yield resolved
 
 
-def _resolve(request: MavenRequest, directory: Path) -> list[Path]:
+def _resolve(request: SparkRequest, directory: Path) -> list[Path]:
     # An empty home, because Ivy would take a half-filled local Maven repository for a complete one.
     home = directory / "home"
     home.mkdir(parents=True)

@@ -23,7 +23,7 @@ from tests.older_releases import IvyRequest
 
 PACKAGE = "example:first:1.0"
 BROKER = ArtifactSet("kafka-broker", (SparkRequest((PACKAGE,)),))
-OLDER_BROKER = ArtifactSet("kafka-broker-2.3", (IvyRequest(PACKAGE),))
+OLDER_BROKER = ArtifactSet("kafka-broker-2.3", (IvyRequest((PACKAGE,)),))
 JARS = ["example_first-1.0.jar", "example_second-2.0.jar"]
 POM = """<project><modelVersion>4.0.0</modelVersion>
 <groupId>example</groupId><artifactId>{name}</artifactId><version>{version}</version>
