@@ -89,7 +89,7 @@ def lanes_of(
             topics.add(row)
         elif isinstance(row, PartitionRow) and selection.shows(row):
             partitions.add(row, f"{row.topic}-{row.partition}", _partition_mark(row))
-    failed = _inactive(story, begin_ms, end_ms)
+    failed = _alerted(story, Condition.DOWN, begin_ms, end_ms)
     controllers = [Lane(lane.name, _covered(lane.spans, failed)) for lane in controller.lanes(begin_ms, end_ms)]
     shown, left_out = _of_brokers(list(brokers.lanes(begin_ms, end_ms)), together=by_topic)
     found = topics.lanes(begin_ms, end_ms) if by_topic else partitions.lanes(begin_ms, end_ms)
@@ -97,7 +97,7 @@ def lanes_of(
     drawn, more = _worst((lane for lane in found if lane.lasted_ms(*shows)), *_TROUBLE)
     noun = "more topic" if by_topic else "more partition"
     left_out += [f"{counted(more, noun)} affected for a shorter time"] if more else []
-    unseen = _unseen(story, begin_ms, end_ms)
+    unseen = _alerted(story, Condition.UNKNOWN, begin_ms, end_ms)
     lanes = (
         Lane(lane.name, _covered(lane.spans, unseen)) if unseen else lane for lane in (*controllers, *shown, *drawn)
     )
@@ -147,14 +147,15 @@ class _Marks:
 
     def lanes(self, begin_ms: int, end_ms: int) -> Iterator[Lane]:
         for name, marks in self._marks.items():
-            ends = [*(at for at, _ in marks[1:]), end_ms]
-            spans = tuple(
-                Span(max(at, begin_ms), min(end, end_ms), *mark)
-                for (at, mark), end in zip(marks, ends, strict=True)
-                if mark is not None and max(at, begin_ms) < min(end, end_ms)
-            )
-            if spans:
+            if spans := tuple(_spans(marks, begin_ms, end_ms)):
                 yield Lane(name, spans)
+
+
+def _spans(marks: Sequence[tuple[int, _Mark]], begin_ms: int, end_ms: int) -> Iterator[Span]:
+    ends = [*(at for at, _ in marks[1:]), end_ms]
+    for (at, mark), end in zip(marks, ends, strict=True):
+        if mark is not None and max(at, begin_ms) < min(end, end_ms):
+            yield Span(max(at, begin_ms), min(end, end_ms), *mark)
 
 
 class _TopicMarks:
@@ -182,14 +183,8 @@ class _TopicMarks:
 
     def lanes(self, begin_ms: int, end_ms: int) -> Iterator[Lane]:
         for topic, most in self._most.items():
-            marks = self._marks[topic]
-            ends = [*(at for at, _ in marks[1:]), end_ms]
-            spans = tuple(
-                Span(max(at, begin_ms), min(end, end_ms), worst, *_topic_words(worst, most))
-                for (at, worst), end in zip(marks, ends, strict=True)
-                if max(at, begin_ms) < min(end, end_ms)
-            )
-            if spans:
+            marks = [(at, (worst, *_topic_words(worst, most))) for at, worst in self._marks[topic]]
+            if spans := tuple(_spans(marks, begin_ms, end_ms)):
                 yield Lane(f"{topic} ({max(most.values())})", spans)
 
 
@@ -235,40 +230,30 @@ def _condition(row: PartitionRow) -> Condition:
     return Condition.WELL if row.problem is None else Condition.LACKING
 
 
-def _inactive(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...]:
-    """Return times in which a controller existed but did not act according to alerts."""
-    paged: dict[str, AlertRow] = {}
-    spans: list[Span] = []
-    for row in story:
-        if not isinstance(row, AlertRow) or row.group != CONTROLLER_GROUP:
-            continue
-        if row.state == "resolved" or row.severity is not Severity.PAGE:
-            spans += _spans_of(paged.pop(row.id, None), begin_ms, min(row.time_ms, end_ms))
-        else:
-            paged[row.id] = row
-    for row in paged.values():
-        spans += _spans_of(row, begin_ms, end_ms)
-    return tuple(spans)
-
-
-def _unseen(story: Sequence[Row], begin_ms: int, end_ms: int) -> tuple[Span, ...]:
-    """Return the times in which Kontrast could not see the cluster, according to its alerts on itself."""
+def _alerted(story: Sequence[Row], condition: Condition, begin_ms: int, end_ms: int) -> tuple[Span, ...]:
+    """Return the times in which a controller did not act (DOWN) or the cluster was not seen (UNKNOWN), by alerts."""
+    is_down = condition is Condition.DOWN
     opened: dict[str, AlertRow] = {}
-    spans: list[Span] = []
+    ended: list[tuple[AlertRow, int]] = []
     for row in story:
-        if isinstance(row, AlertRow) and row.alert in BLINDING:
-            if row.state == "resolved":
-                spans += _unseen_in(opened.pop(row.id, None), begin_ms, min(row.time_ms, end_ms))
-            else:
-                opened.setdefault(row.id, row)
-    for row in opened.values():
-        spans += _unseen_in(row, begin_ms, end_ms)
-    return tuple(spans)
-
-
-def _unseen_in(row: AlertRow | None, begin_ms: int, end_ms: int) -> Iterator[Span]:
-    if row is not None and max(row.since_ms, begin_ms) < end_ms:
-        yield Span(max(row.since_ms, begin_ms), end_ms, Condition.UNKNOWN, "not known", f"{row.alert}: {row.cause}")
+        if not isinstance(row, AlertRow) or not (row.group == CONTROLLER_GROUP if is_down else row.alert in BLINDING):
+            continue
+        if row.state != "resolved" and (row.severity is Severity.PAGE or not is_down):
+            opened[row.id] = row if is_down else opened.get(row.id, row)
+        elif row.id in opened:
+            ended.append((opened.pop(row.id), min(row.time_ms, end_ms)))
+    ended += [(row, end_ms) for row in opened.values()]
+    return tuple(
+        Span(
+            max(row.since_ms, begin_ms),
+            until,
+            condition,
+            row.alert if is_down else "not known",
+            f"{row.alert}: {row.cause}",
+        )
+        for row, until in ended
+        if max(row.since_ms, begin_ms) < until
+    )
 
 
 def _covered(spans: Sequence[Span], covers: Sequence[Span]) -> tuple[Span, ...]:
@@ -291,8 +276,3 @@ def _without(span: Span, other: Span) -> Iterator[Span]:
     before = msgspec.structs.replace(span, end_ms=min(span.end_ms, other.begin_ms))
     after = msgspec.structs.replace(span, begin_ms=max(span.begin_ms, other.end_ms))
     yield from (piece for piece in (before, after) if piece.begin_ms < piece.end_ms)
-
-
-def _spans_of(row: AlertRow | None, begin_ms: int, end_ms: int) -> Iterator[Span]:
-    if row is not None and max(row.since_ms, begin_ms) < end_ms:
-        yield Span(max(row.since_ms, begin_ms), end_ms, Condition.DOWN, row.alert, f"{row.alert}: {row.cause}")
