@@ -190,7 +190,7 @@ def _judged(
     margin, concerns = _margins(outcome.context), _concerns(outcome.context)
     rows = {(row.topic, row.partition): row for row in outcome.effects if isinstance(row, PartitionRow)}
     return [
-        _with(line, True, 0, (), _NONE if margin(line) else _AT_MIN_ISR, None)
+        JudgedPartition(*(*astuple(line), True, 0, (), _NONE if margin(line) else _AT_MIN_ISR, None))
         if _is_in(sound, line)
         else _of_replica(line, concerns, rows)
         for line in lines
@@ -227,26 +227,13 @@ def _of_replica(
     line: PartitionMetadata, concerns: Mapping[_Key, tuple[Concern, ...]], rows: Mapping[_Key, PartitionRow]
 ) -> JudgedPartition:
     key = (line.topic, line.partition)
-    row = None if line.state == UNREADABLE else rows.get(key)
     if line.state == UNREADABLE:
-        return _with(line, None, 0, (), (), _UNREADABLE_STATE)
+        return JudgedPartition(*(*astuple(line), None, 0, (), (), _UNREADABLE_STATE))
+    about, row = concerns.get(key, ()), rows.get(key)
     if row is None:
-        return _with(line, None, 0, (), concerns.get(key, ()), None)
-    return _with(
-        line, row.writable_acks_all, row.in_sync_lacking, row.in_sync_candidates, concerns.get(key, ()), row.reason
-    )
-
-
-def _with(  # noqa: PLR0913 (all that is added)
-    line: PartitionMetadata,
-    writable: bool | None,
-    lacking: int,
-    candidates: tuple[BrokerId, ...],
-    concerns: tuple[Concern, ...],
-    reason: str | None,
-) -> JudgedPartition:
-    # Arguments by position, because they are faster, and this runs for every partition.
-    return JudgedPartition(*(*astuple(line), writable, lacking, candidates, concerns, reason))
+        return JudgedPartition(*(*astuple(line), None, 0, (), about, None))
+    judged = row.writable_acks_all, row.in_sync_lacking, row.in_sync_candidates, about, row.reason
+    return JudgedPartition(*(*astuple(line), *judged))
 
 
 def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
