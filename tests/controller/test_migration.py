@@ -493,7 +493,7 @@ def test_before_the_copy_a_leader_that_is_not_registered_is_dead():
 
 
 def test_a_state_of_before_a_departure_shows_no_broker_in_kraft_mode():
-    history = a_cluster().migrates()
+    history = a_cluster(isr=(2,)).migrates()
     written = history.zxid + 1
     history.zxid = written
     history.broker_leaves(1)
