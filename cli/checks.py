@@ -354,18 +354,23 @@ def _ask_brokers(config: IngestConfig, probe: ProbeConfig, stop: threading.Event
         addresses = [str(choose_endpoint(broker.endpoints, login)) for broker in registered.values()]
     except ProbeError as error:
         raise ServeError(str(error)) from error
-    request = MetadataRequest(topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False)
+    request = partial(MetadataRequest, topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False)
     return _ask_nodes(addresses, request, login, probe.timeout_seconds)
 
 
 def _ask_quorum(login: KafkaLoginConfig, timeout_seconds: float, _: threading.Event) -> str:
     from kafka.protocol.admin import DescribeQuorumRequest
 
-    return _ask_nodes(login.kafka_quorum, DescribeQuorumRequest(topics=[]), login, timeout_seconds)
+    return _ask_nodes(login.kafka_quorum, partial(DescribeQuorumRequest, topics=[]), login, timeout_seconds)
 
 
-def _ask_nodes(addresses: Sequence[str], request: object, login: KafkaLoginConfig, timeout_seconds: float) -> str:
-    """Log in to each node and ask it. Raise ServeError for the first node that does not answer."""
+def _ask_nodes(
+    addresses: Sequence[str], request: Callable[[], object], login: KafkaLoginConfig, timeout_seconds: float
+) -> str:
+    """Log in to each node and ask it. Raise ServeError for the first node that does not answer.
+
+    Each node gets a request of its own, because a request keeps the version of the first release that it was sent to.
+    """
     from outputs.kafka_node import KafkaNode, NodeError
 
     for address in addresses:
@@ -377,7 +382,7 @@ def _ask_nodes(addresses: Sequence[str], request: object, login: KafkaLoginConfi
             client_id="kontrast-check",
         )
         try:
-            node.ask(request)
+            node.ask(request())
         except NodeError as error:
             raise ServeError(f"{address} does not answer: {error}") from error
         finally:

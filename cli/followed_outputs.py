@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +59,13 @@ def where_outputs_are(settings: Settings, flags: Layer) -> Where:
         raise ConfigError(f"which outputs? {named.place} has {len(named.value)}. Give one of them by --from ADDRESS")
     address = reached(settings, named.value)  # type: ignore[arg-type]
     return Where(address, float(str(timeout.value if timeout else default)), stale_after_ms_of(settings))
+
+
+def configured_outputs(settings: Settings) -> Where | None:
+    """Return the only outputs of the configuration, None if it has none, or several."""
+    with suppress(ConfigError):
+        return where_outputs_are(settings, {})
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
     findings: tuple[Finding, ...]  # the worst first
     led_by_kraft: bool = False  # `controller` is a KRaft controller, no broker
     zookeeper: str = ""  # the ensemble in a sentence, empty if `kontrast watch` does not ask its servers
+    source: str = ""  # see `Picture`
     ahead: tuple[str, ...] = ()  # findings of `kontrast lint` that no alert tells, with their fix
 
     @property
@@ -122,6 +123,8 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
         state = self.state
         word = (state.words, _MEANINGS[state.state])
         yield line(f"{self.cluster}: ", word, f"{_alerts(self.findings)}  as of {exact_moment(self.as_of_ms)}")
+        if self.source:
+            yield line(f"from {self.source}")
         for doubt in self.doubts:
             yield line(marked("unknown"), f"  {doubt}")
         yield from state.said(self.as_of_ms)
@@ -227,6 +230,7 @@ def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:
         counts=counts,
         findings=tuple(finding_of(row, picture) for row in picture.alerts),
         led_by_kraft=header.kraft_owns_controller,
+        source=picture.source,
         zookeeper=ensemble_in_words(header),
     )
 

@@ -7,19 +7,21 @@ before those that reject acks=all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import starmap
 from typing import Final
 
 import msgspec
 
+from controller.contract.alert_kinds.partitions import ELECTION_DUE
 from controller.contract.ids import INTERNAL_TOPICS, BrokerId, PartitionId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow, TopicRow
 from controller.contract.problem import UNUSABLE, Problem
 from controller.rules.topic_ranks import TopicRanks, place_in_sentence
+from controller.view.health import needed_in_sync
 from controller.view.returns import Waiting
 from controller.view.rows import partition_row, topic_row
-from controller.view.types import Context
+from controller.view.types import Context, CountingRules
 from questions.cluster_rows import TopicRows, problem_since_ms
 from wording.facts import Fact
 from wording.sentences import counted, joined, listed, one_of
@@ -170,6 +172,33 @@ def groups_of(rows: Iterable[PartitionRow], topics: Topics, ranks: TopicRanks) -
         return place_of(group.topic, topic, ranks), order.index(Problem(group.problem)), -group.count, group.says
 
     return tuple(sorted(groups, key=rank))
+
+
+def after_elections(
+    rows: Iterable[PartitionRow], topics: Topics, rules: CountingRules, now_ms: int
+) -> Iterator[PartitionRow]:
+    """Yield the rows as the controller's due elections leave them. An election that is late stays as it is."""
+    for row in rows:
+        is_late = now_ms - problem_since_ms(row) >= ELECTION_DUE.patience_ms
+        if (
+            row.problem != Problem.ELECTION_DUE.value
+            or not row.predicted_isr
+            or row.predicted_leader is None
+            or is_late
+        ):
+            yield row
+            continue
+        topic, replicas = topics.get(row.topic, _NO_TOPIC).row, len(row.replicas)
+        by_topic = None if topic is None else topic.min_insync_replicas
+        lacking = needed_in_sync(by_topic, row.predicted_leader, replicas, rules) - len(row.predicted_isr)
+        if lacking > 0:
+            yield msgspec.structs.replace(
+                row,
+                problem=Problem.UNDER_MIN_ISR.value,
+                isr=row.predicted_isr,
+                in_sync_lacking=lacking,
+                in_sync_candidates=tuple(broker for broker in row.replicas if broker not in row.predicted_isr),
+            )
 
 
 def groups_in(context: Context) -> tuple[PartitionGroup, ...]:

@@ -8,13 +8,14 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_kinds import kinds
+from controller.contract.alert_kinds.brokers import HANGS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.rules.topic_ranks import TopicRanks
-from controller.view.returns import Return, order_of_return
+from controller.view.returns import Return, bring_back, order_of_return
 from controller.view.types import Header
 from questions.cluster_rows import ClusterSnapshot
-from questions.damage import Damage, PartitionGroup, damage_of, groups_of
+from questions.damage import Damage, PartitionGroup, after_elections, damage_of, groups_of
 from questions.memory import Memory
 from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
 from wording.facts import Departure
@@ -25,6 +26,11 @@ HOW_IT_LEFT: Final = {
     kinds.BROKER_SHUT_DOWN.name: Departure.SHUT_DOWN.value,
     kinds.BROKER_ABSENT.name: Departure.NEVER_REGISTERED.value,
 }
+DAMAGING: Final = frozenset(
+    kind.name
+    for kind in (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR, kinds.PARTITIONS_LEADERLESS, kinds.ELECTION_DUE)
+)
+"""Alerts on what clients cannot use, whose title has all damage of their incident."""
 _CAUSES: Final = frozenset({kinds.LOG_DIR_FAILED.name})  # of damage without a broker that is away
 # Losing records cannot be undone, but an outage goes on. So a loss comes after alerts of the same severity that go on.
 _OVER: Final = frozenset({kinds.UNCLEAN_ELECTION.name})
@@ -58,11 +64,17 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def known_incidents(memory: Memory, found: ClusterSnapshot, ranks: TopicRanks) -> tuple[Incident, ...]:
-    """Return the incidents of a followed cluster, none before its first complete read."""
-    rows = (*found.unusable, *found.under_min_isr)
+    """Return the incidents of a followed cluster after its due elections, none before its first complete read.
+
+    A message must not say more than what stays, but the controller elects within a second.
+    """
+    if not found.ready:
+        return ()
+    rows, picture = (*found.unusable, *found.under_min_isr), found.picture()
     named = memory.cluster(found.cluster, None, {row.topic for row in rows}) if rows else None
-    groups = groups_of(rows, {} if named is None else named.topics, ranks)
-    return incidents_in(found.picture(), groups) if found.ready else ()
+    topics = {} if named is None else named.topics
+    left = after_elections(rows, topics, picture.header.counting_rules, picture.as_of_ms)
+    return incidents_in(picture, groups_of(left, topics, ranks))
 
 
 def incidents_in(picture: Picture, groups: Sequence[PartitionGroup]) -> tuple[Incident, ...]:
@@ -110,7 +122,7 @@ def _incident(
         since=picture.since_wall(title.since_ms),
         brokers=away,
         returns=order,
-        first_step=_first_step(order, away, title),
+        first_step=_first_step(order, away, title, picture.header),
         damage=damage_of(hit),
         affected=max(row.partitions for row in rows),
         alerts=tuple(rows),
@@ -142,10 +154,12 @@ def _is_hit(
     return any(not group.names.isdisjoint(row.examples) for row in alerts)
 
 
-def _first_step(order: Sequence[Return], away: Sequence[BrokerId], worst: AlertRow) -> str:
-    if order:
-        return f"Start broker {order[0].broker}"
-    return f"Start {listed(away)}" if away else first_sentence(worst.action)
+def _first_step(order: Sequence[Return], away: Sequence[BrokerId], worst: AlertRow, header: Header) -> str:
+    first = (order[0].broker,) if order else away
+    step = bring_back(first, header) if first else first_sentence(worst.action)
+    if first and worst.alert == kinds.BROKER_CRASHED.name and worst.action == HANGS.in_words():  # rows know no more
+        step = f"restart {listed(first)}"
+    return f"{step[:1].upper()}{step[1:]}"
 
 
 def _capitalized(row: AlertRow) -> str:

@@ -74,6 +74,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()  # outputs that lost rows of the cluster, which the job has not written again
     forbidden: frozenset[str] = frozenset()  # paths that an ACL keeps from being read
     clients: Clients = NO_CLIENTS  # as brokers last described them
+    source: str = ""  # where it is from, if the command chose
 
     @property
     def header(self) -> Header:

@@ -13,13 +13,14 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from questions.damage import Damage
 from questions.doubts import blindness
-from questions.incidents import Incident, is_own
+from questions.incidents import DAMAGING, Incident, is_own
 from questions.picture import Beginning, Picture
 from wording.facts import Fact, event_since
 from wording.said import Said, line
 from wording.sentences import all_of, counted, event_of, first_sentence
 
-_HITS_CLIENTS: Final = frozenset({kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name})
+HITS_CLIENTS: Final = DAMAGING | {kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name}
+"""Alerts on what clients cannot do, whatever their severity."""
 NOT_KNOWN: Final = "Not known"
 
 
@@ -42,9 +43,9 @@ class Counts(msgspec.Struct, frozen=True):
 class State(Enum):
     """State of a cluster, in the order of a list of clusters. *Not known* wins over every other."""
 
-    AFFECTED = "affected"  # an alert pages
+    AFFECTED = "affected"  # partitions are offline or reject acks=all, or ZooKeeper serves nobody
     UNKNOWN = "unknown"  # Kontrast does not see the present
-    DEGRADED = "degraded"  # an alert warns, or partitions are offline or reject acks=all without a page
+    DEGRADED = "degraded"  # an alert pages or warns, and clients have lost nothing
     WELL = "well"
 
 
@@ -71,8 +72,8 @@ class ClusterState(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def words(self) -> str:
-        """Return the state in words. An alert can page before clients are affected."""
-        return "paged" if self.state is State.AFFECTED and not self.unusable else WORDS[self.state]
+        """Return the state in words."""
+        return WORDS[self.state]
 
     def said(self, as_of_ms: int) -> Said:
         """Yield the event with its start, and the first step, unless the cluster is well."""
@@ -120,11 +121,10 @@ def state_of(picture: Picture, counts: Counts, damage: Damage, incidents: Sequen
 
 
 def state_by(alerts: Collection[AlertRow], counts: Counts) -> State:
-    """Return the state of a cluster that Kontrast sees. Partitions in trouble count even before their alerts open."""
-    urgent = [row for row in alerts if row.severity is not Severity.INFO]
-    if any(row.severity is Severity.PAGE and not is_own(row) or row.alert in _HITS_CLIENTS for row in urgent):
+    """Return the state of a cluster that Kontrast sees: by what clients have now, then by alerts."""
+    if counts.leaderless or counts.under_min_isr or any(row.alert in HITS_CLIENTS for row in alerts):
         return State.AFFECTED
-    return State.DEGRADED if urgent or counts.leaderless or counts.under_min_isr else State.WELL
+    return State.DEGRADED if any(row.severity is not Severity.INFO for row in alerts) else State.WELL
 
 
 def _by_incidents(state: State, incidents: Sequence[Incident], effect: str) -> ClusterState | None:

@@ -20,6 +20,7 @@ from controller.contract.outputs import OUTPUTS
 from controller.restore import CHUNK_COUNT
 from controller.rules.releases import Profile, profile_of, read_release
 from controller.rules.settings import GivenSettings, read_settings
+from controller.rules.timing import CLEAN_STOP_MS
 from controller.rules.topic_ranks import TopicRanks
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
@@ -92,12 +93,14 @@ class BrokersConfig:
     """A cluster's broker settings and release, as text. Raise StreamError for unreadable texts.
 
     `broker_config` has Kafka's names. With `kafka_version` None, Kontrast infers the release from the znodes. The
-    controller should be one of `preferred_controllers`, if there are any.
+    controller should be one of `preferred_controllers`, if there are any. What a clean stop takes from clients pages
+    after `clean_stop_pages_after_seconds`.
     """
 
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
     preferred_controllers: tuple[BrokerId, ...] = ()
+    clean_stop_pages_after_seconds: float = CLEAN_STOP_MS / 1000
     topic_ranks: TopicRanks = field(default=(), metadata={"is_key": False})  # of the section [topics]
 
     def __post_init__(self) -> None:
@@ -106,10 +109,15 @@ class BrokersConfig:
         except ValueError as error:
             raise StreamError(str(error)) from error
 
-    def read(self) -> tuple[GivenSettings, Profile | None]:
-        """Return the given settings, with the profile of a given release."""
+    def read(self) -> tuple[GivenSettings, Profile | None, tuple[BrokerId, ...], TopicRanks, int]:
+        """Return what the core is told of the cluster, in the order of `Header.configure`."""
         profile = None if self.kafka_version is None else profile_of(read_release(self.kafka_version))
-        return read_settings(self.broker_config), profile
+        if self.clean_stop_pages_after_seconds < 0:
+            raise ValueError(
+                f"clean_stop_pages_after_seconds is {self.clean_stop_pages_after_seconds}, but must be at least 0"
+            )
+        clean_stop_ms = int(self.clean_stop_pages_after_seconds * 1000)
+        return read_settings(self.broker_config), profile, self.preferred_controllers, self.topic_ranks, clean_stop_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +129,8 @@ class StreamConfig:
     first start of a checkpoint fixes `chunk_count` and `shuffle_partitions`. With `shuffle_partitions` None there is
     one for each of the `clusters`, up to the number of cores, and more at a later start. `output_retain_bytes` and
     `output_retain_seconds` limit the outputs' journals by name. `max_batch_bytes` limits a batch from a journal,
-    `max_batch_records` a batch from Kafka. `broker_config`, `kafka_version` and `preferred_controllers` apply to
-    clusters outside `clusters`.
+    `max_batch_records` a batch from Kafka. `broker_config`, `kafka_version`, `preferred_controllers` and
+    `clean_stop_pages_after_seconds` apply to clusters outside `clusters`.
 
     A batch that takes `stalled_after_seconds` while records wait is a hanging job. The longest measured batch took
     20.4 s, which was the first of 200,000 partitions, at a load of 15 on two cores. The time of a batch grows with
@@ -145,6 +153,7 @@ class StreamConfig:
     broker_config: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_settings})
     kafka_version: str | None = field(default=None, metadata={"reader": read_release})
     preferred_controllers: tuple[BrokerId, ...] = ()
+    clean_stop_pages_after_seconds: float = CLEAN_STOP_MS / 1000
     output_retain_bytes: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
     output_retain_seconds: Mapping[str, str] = field(default_factory=dict, metadata={"reader": read_retention})
     topic_ranks: TopicRanks = field(default=(), metadata={"is_key": False})
@@ -241,6 +250,7 @@ class StreamConfig:
             broker_config=self.broker_config,
             kafka_version=self.kafka_version,
             preferred_controllers=self.preferred_controllers,
+            clean_stop_pages_after_seconds=self.clean_stop_pages_after_seconds,
             topic_ranks=self.topic_ranks,
         )
 

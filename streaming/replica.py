@@ -20,7 +20,7 @@ from pyspark.sql.streaming.stateful_processor import MapState, StatefulProcessor
 from pyspark.sql.types import BinaryType, IntegerType, LongType, StructField, StructType
 
 from controller.contract.effect_rows import RefusedRow
-from controller.contract.ids import UNKNOWN_ZXID, BrokerId
+from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import (
     NOWHERE,
     BadRecordError,
@@ -42,9 +42,6 @@ from controller.restore.stored_context import (
     restore_context,
     restore_header,
 )
-from controller.rules.releases import Profile
-from controller.rules.settings import GivenSettings
-from controller.rules.topic_ranks import TopicRanks
 from controller.step import steps
 from controller.view.types import Context
 from streaming.checkpoint.directory import REBUILD
@@ -251,13 +248,8 @@ class ReplicaProcessor(StatefulProcessor):
         published.add(published.encoded(outcome.effects))
         return outcome.context
 
-    def _expected(self, cluster: str) -> tuple[GivenSettings, Profile | None, tuple[BrokerId, ...], TopicRanks]:
-        """Return the configured settings, release and preferred controllers of the cluster's brokers, and the ranks."""
-        brokers = self._config.brokers_of(cluster)
-        return *brokers.read(), brokers.preferred_controllers, brokers.topic_ranks
-
     def _unknown(self, cluster: str) -> Context:
-        return new_context(cluster, *self._expected(cluster), chunk_count=self._config.chunk_count)
+        return new_context(cluster, *self._config.brokers_of(cluster).read(), chunk_count=self._config.chunk_count)
 
     def _stored_header(self) -> StoredHeader | None:
         stored = self._header_state.get()
@@ -281,7 +273,7 @@ class ReplicaProcessor(StatefulProcessor):
             return _DecodedContext(_NO_HEADER, unknown, chunks, unknown)
         stored = restore_context(cluster, header.body, chunks.load)
         kept = [decode_record(line) for line in unpack(header.kept).split(b"\n")] if header.kept else []
-        context = reconfigured(steps(stored, kept).context, *self._expected(cluster))
+        context = reconfigured(steps(stored, kept).context, *self._config.brokers_of(cluster).read())
         return _DecodedContext(header, context, chunks, stored)
 
     def _keep(self, cluster: str, known: _DecodedContext, after: Context, records: Sequence[Record]) -> bool:

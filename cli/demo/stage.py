@@ -52,10 +52,10 @@ class PublishedCluster:
 class PublishedData:
     """The outputs of the demo's Kontrast."""
 
-    def __init__(self, metrics_address: str, derived: Path, cluster: str) -> None:
+    def __init__(self, metrics_address: str, outputs: Path, cluster: str) -> None:
         self._metrics_address = metrics_address
         self._cluster = cluster
-        self._outputs = open_outputs(JournalAddress(derived), (AlertRow.output, PartitionRow.output))
+        self._outputs = open_outputs(JournalAddress(outputs), (AlertRow.output, PartitionRow.output))
         self._memory = Memory()
 
     def picture(self) -> PublishedCluster | None:
@@ -139,20 +139,20 @@ class Stage(StartedByWith):
             broker_ids=BROKER_IDS,
             properties={"zookeeper.session.timeout.ms": str(SESSION_SECONDS * 1000)},
         )
-        self.published = PublishedData(self.metrics_address, directory / "derived", CLUSTER)
-        changes, derived = f"journal:{directory / 'changes'}", f"journal:{directory / 'derived'}"
+        self.published = PublishedData(self.metrics_address, directory / "outputs", CLUSTER)
+        changes, outputs = f"journal:{directory / 'changes'}", f"journal:{directory / 'outputs'}"
         zookeeper = self.cluster.zookeeper.connect_string
         settings = self.cluster.brokers[BROKER_IDS[0]].settings
         given = ",".join(f"{name}={value}" for name, value in settings.items() if name in SETTING_NAMES)
         self._stream = self._part(
-            *("stream", "--from", changes, "--to", derived),
+            *("stream", "--from", changes, "--to", outputs),
             *("--checkpoint", str(directory / "checkpoint")),
             *("--broker-config", given),
         )
         self._parts = (
             self._part("watch", "--zookeeper", zookeeper, "--cluster", CLUSTER, "--to", changes),
             self._stream,
-            self._part("serve", "--from", derived, "--listen", self._listen),
+            self._part("serve", "--from", outputs, "--listen", self._listen),
         )
 
     @property

@@ -96,6 +96,8 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
         "broker_config": "Settings in the files of all clusters' brokers, by Kafka's names.",
         "kafka_version": "Release of all clusters' brokers, like 2.8. Inferred from the znodes if unset.",
         "preferred_controllers": "Brokers that should be controller. Any if unset.",
+        "clean_stop_pages_after_seconds": "What a clean stop takes from clients pages after this time, without a "
+        "maintenance window.",
         "output_retain_bytes": "Size limit of an output's journal, by its name, like transitions. 4294967296 by "
         "default, or none. Current rows of metadata, alerts, gauges and job always stay.",
         "output_retain_seconds": "Age limit of an output's journal, by its name. Unlimited by default.",

@@ -62,6 +62,8 @@ def ask_question(chosen: Chosen, question: Question, show: Callable[[Any, Pictur
     def look(stop: threading.Event) -> int:
         answer, picture = answer_of(source, question, chosen.settings, stop)
         code = show(answer, picture)
+        if picture.source:
+            standard_error.say(f"the answer is from {picture.source}")
         warn_of_doubts(picture)
         return code
 

@@ -26,13 +26,14 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import brokers_options, config_option, zookeeper_options
 from cli.settings.parameters import MOMENT, Parsed, chroot_option, files_option
-from cli.sources.source import UNNAMED, Source
+from cli.sources.source import PROBE_PATIENCE_SECONDS, UNNAMED, Source
 from ingest.config import ZooKeeperConfig
 from questions.moments import TIMES
 from streaming.config import BrokersConfig
 from transport.address import Address, parse_address
 
 if TYPE_CHECKING:
+    from cli.sources.stream import StreamSource
     from ingest.files.data_directory import Until
 
 _GROUP: Final = "Where the cluster comes from"
@@ -81,12 +82,15 @@ class Chosen:
 
     def of_all(self) -> Chosen:
         """Return the configured outputs instead, if several clusters are configured and none is named."""
-        named = self.cluster or self.directories or self.stream or "zookeeper" in self.watch
-        if len(self.settings.clusters) < 2 or named:
-            return self
-        from cli.followed_outputs import where_outputs_are
+        return self if self.cluster or len(self.settings.clusters) < 2 else self.of_outputs()
 
-        return replace(self, stream=where_outputs_are(self.settings, {}).address)
+    def of_outputs(self) -> Chosen:
+        """Return the configured outputs instead, unless another source is named."""
+        from cli.followed_outputs import configured_outputs
+
+        where = configured_outputs(self.settings)
+        named = self.directories or self.stream or "zookeeper" in self.watch
+        return self if named or where is None else replace(self, stream=where.address)
 
     def source(self, *, patience_seconds: float | None = None) -> Source:
         """Return the source. `patience_seconds` replaces the default of connect_timeout_seconds. Raise ConfigError."""
@@ -113,10 +117,17 @@ class Chosen:
         patience = {} if patience_seconds is None else {_CONNECT_TIMEOUT: Setting(patience_seconds, "default")}
         sections = {**settings.sections, "watch": {**patience, **settings.sections["watch"]}}
         config, brokers = snapshot_config(replace(settings, sections=sections), self.cluster, self.watch, self.brokers)
-        only = next(iter(settings.clusters)) if len(settings.clusters) == 1 else None
-        return ZooKeeperSource(config, self.cluster or only or UNNAMED, brokers)
+        known = known_clusters(settings)
+        only = self.cluster or (known[0] if len(known) == 1 else None)
+        zookeeper = ZooKeeperSource(config, only or UNNAMED, brokers)
+        running = replace(self.of_outputs(), cluster=only)
+        if running.stream is None or self.brokers:
+            return zookeeper
+        from cli.sources.configured import ConfiguredSource
 
-    def _stream_source(self, stream: Address, patience_seconds: float | None) -> Source:
+        return ConfiguredSource(running._stream_source(running.stream, PROBE_PATIENCE_SECONDS), zookeeper)
+
+    def _stream_source(self, stream: Address, patience_seconds: float | None) -> StreamSource:
         from cli.followed_outputs import Where, stale_after_ms_of
         from cli.sources.stream import StreamSource
 

@@ -42,9 +42,7 @@ class FilesSource(Source):
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the cluster at the end of the files, or at the wanted moment."""
         history = History(self.directories, self.cluster, chroot=self.chroot, until=self.until)
-        gathering = Gathering(
-            new_context(self.cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks), scope.keeps
-        )
+        gathering = Gathering(new_context(self.cluster, *self.brokers.read()), scope.keeps)
         take_all({self.cluster: gathering}, history.records(), stop)
         for note in history.files.notes:
             standard_error.say(note)
@@ -80,10 +78,7 @@ def pictures_of_changes(
     """Return these clusters after their changes from a line on, up to the moment. Raise ServeError, StoppedError."""
     of_clusters = (each for each in _placed_records(where, stop) if each[1].cluster in clusters)
     records = (record for at, record in _until(of_clusters, until) if at >= clusters[record.cluster].line)
-    gatherings = {
-        name: Gathering(new_context(name, *brokers.read(), topic_ranks=brokers.topic_ranks), keeps)
-        for name, (_, brokers) in clusters.items()
-    }
+    gatherings = {name: Gathering(new_context(name, *brokers.read()), keeps) for name, (_, brokers) in clusters.items()}
     take_all(gatherings, records, stop)
     return {name: gathering.picture() for name, gathering in gatherings.items()}
 

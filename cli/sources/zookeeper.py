@@ -40,9 +40,7 @@ class ZooKeeperSource(Source):
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the present cluster without a past."""
-        gathering = Gathering(
-            new_context(self.cluster, *self.brokers.read(), topic_ranks=self.brokers.topic_ranks)
-        )  # no past, so no story
+        gathering = Gathering(new_context(self.cluster, *self.brokers.read()))  # no past, so no story
         from ingest.complete_read import read_once  # not for --help
 
         with without_garbage_collection():

@@ -21,7 +21,7 @@ from controller.model.context import Header
 from controller.model.tally import IssueGroup
 from controller.view.health import never_registered
 from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group
-from controller.view.returns import Return, Waiting, order_of_return
+from controller.view.returns import Return, Waiting, bring_back, order_of_return
 from wording.facts import Fact, down, keep_up, without_trace
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
@@ -179,7 +179,7 @@ def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
 def next_step(groups: Iterable[Group], header: Header) -> str:
     """Return the broker to start first, as a clause, empty if no broker's return helps."""
     first = next(_order_of(groups, header), None)
-    return "" if first is None else f"start broker {first.broker}"
+    return "" if first is None else bring_back((first.broker,), header, briefly=True)
 
 
 def returns(lost: Affected, refusing: Affected, header: Header) -> str:

@@ -17,6 +17,7 @@ from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, mainta
 from controller.alerts.incidents import group_of
 from controller.alerts.occurrences import id_of
 from controller.contract.alert_kinds import kinds as kinds
+from controller.contract.alert_kinds.brokers import HANGS
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
@@ -101,6 +102,8 @@ def _away(header: Header, loss: _Loss, *, pages: bool) -> Iterator[Condition]:
         # leads.
         left = Departure.LEFT if header.led_by_kraft else Departure.CRASHED
         condition = _missed(header, loss, kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
+        if all(header.departures.last[broker].hangs for broker in crashed):
+            condition = msgspec.structs.replace(condition, advice=HANGS)
         is_page = _still_pages(condition, header, otherwise=pages) and not header.led_by_kraft
         yield condition if is_page else _at_most_a_warning(condition)
     shut_down = [

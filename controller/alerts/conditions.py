@@ -24,9 +24,6 @@ from wording.sentences import listed
 # A controlled shutdown explains lagging replicas for so long after the shutdown, and after the broker's return.
 _AWAY_IN_ORDER_MS: Final = 10 * 60_000
 _CATCHING_UP_MS: Final = 5 * 60_000
-# An evicted pod and a wrong `systemctl stop` are clean as well. What clients lose by it needs a maintenance window.
-_LOST_IN_ORDER_MS: Final = 60_000
-
 
 # An alert of this age may have been sent. The Alertmanager example waits as long for further alerts (`group_wait`).
 UNSENT_MS: Final = 5_000
@@ -66,9 +63,10 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True):
 def explanation(brokers: Collection[BrokerId], header: Header, *, takes_partitions: bool) -> str | None:
     """Return the excuse for the absence of these brokers, None if any of these has no excuse.
 
-    `takes_partitions` means that clients cannot use partitions for it, or not with acks=all.
+    `takes_partitions` means that clients cannot use partitions for it, or not with acks=all. An evicted pod and a wrong
+    `systemctl stop` are clean as well, so what clients lose needs a maintenance window.
     """
-    for_ms = _LOST_IN_ORDER_MS if takes_partitions else _AWAY_IN_ORDER_MS
+    for_ms = header.clean_stop_ms if takes_partitions else _AWAY_IN_ORDER_MS
     return excuse_of(_reason(broker, header, for_ms) for broker in sorted(brokers))
 
 

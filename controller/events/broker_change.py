@@ -34,6 +34,7 @@ from controller.model.topics import Partition
 from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
+from controller.view.ensemble import kept_its_connection
 from controller.view.gauges import replicas_by_broker
 from controller.view.rows import broker_row
 from wording.sentences import listed
@@ -208,7 +209,8 @@ def _note_departure(state: MutableState, broker: BrokerId, gone: Broker, hosted:
     closed_itself = record.author == gone.session and record.cxid > 0  # known from ZooKeeper's transaction log only
     in_order = closed_itself or header.shutdowns.asked.get(broker) == gone.epoch
     shares_with = _away_too(state, broker, hosted)
-    departure = Departure(record.zxid, header.time_ms, in_order, gone, shares_with)
+    hangs = not in_order and kept_its_connection(header, gone)
+    departure = Departure(record.zxid, header.time_ms, in_order, gone, shares_with, hangs)
     header.departures.note(broker, departure)
     if in_order or header.phase is not FOLLOWING or (header.led_by_kraft and not record.author):
         return  # a live watch cannot recognise a controlled shutdown while KRaft leads

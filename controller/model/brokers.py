@@ -35,6 +35,7 @@ class Departure(msgspec.Struct, frozen=True, array_like=True):
     in_order: bool = False  # after a controlled shutdown
     was: Broker | None = None  # its last registration
     shares_with: tuple[BrokerId, ...] = ()  # brokers that were away already and have replicas of the same partitions
+    hangs: bool = False  # its session expired though its connection lasted
 
     @property
     def rack(self) -> str | None:

@@ -31,7 +31,7 @@ from controller.model.wall_clock import shown_ms
 from controller.model.watch_state import Clocks, CompleteRead, EnsembleState, Feed
 from controller.rules.releases import NEWEST, Evidence, Profile, Release, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
-from controller.rules.timing import CONTEXT_LOADED, UNFINISHED, Time
+from controller.rules.timing import CLEAN_STOP_MS, CONTEXT_LOADED, UNFINISHED, Time
 from controller.rules.topic_ranks import TopicRanks
 
 
@@ -110,6 +110,7 @@ class Header(msgspec.Struct, array_like=True):
     flawed: dict[str, Flaw] = {}  # by path, znodes that Kafka cannot read, up to a limit
     topic_ranks: TopicRanks = ()  # the order of topics in sentences, as the operator gave it
     besides: dict[str, FoundFlaw] = {}  # by path, flaws of znodes without records, and of several znodes together
+    clean_stop_ms: int = CLEAN_STOP_MS  # how long a clean stop excuses what it takes from clients
 
     def copy(self) -> Header:
         """Return a copy of the header. A change to the copy's parts does not change this header."""
@@ -187,10 +188,11 @@ class Header(msgspec.Struct, array_like=True):
         profile: Profile | None,
         preferred_controllers: tuple[BrokerId, ...] = (),
         topic_ranks: TopicRanks = (),
+        clean_stop_ms: int = CLEAN_STOP_MS,
     ) -> None:
-        """Set the operator's static settings, profile (None takes the evidence), preferred controllers and ranks."""
+        """Set the operator's static settings, profile (None takes the evidence), controllers, ranks and patience."""
         self.configuration.given, self.preferred_controllers = dict(given), preferred_controllers
-        self.topic_ranks = topic_ranks
+        self.topic_ranks, self.clean_stop_ms = topic_ranks, clean_stop_ms
         self.expect(profile)
 
     def expect(self, profile: Profile | None) -> None:

@@ -18,6 +18,7 @@ from controller.model.topics import Topic, Topics
 from controller.restore import CHUNK_COUNT
 from controller.rules.releases import Profile
 from controller.rules.settings import GivenSettings
+from controller.rules.timing import CLEAN_STOP_MS
 from controller.rules.topic_ranks import TopicRanks
 from controller.view.counting import count_gauges
 from controller.view.invariants import check_chunk, check_queues
@@ -37,12 +38,13 @@ class StateVersionError(ValueError):
     """Stored state of a version that this Kontrast does not read, or that cannot be decoded."""
 
 
-def new_context(
+def new_context(  # noqa: PLR0913 (what `Header.configure` takes)
     cluster: str,
     settings: GivenSettings | None = None,
     profile: Profile | None = None,
     preferred_controllers: tuple[BrokerId, ...] = (),
     topic_ranks: TopicRanks = (),
+    clean_stop_ms: int = CLEAN_STOP_MS,
     *,
     chunk_count: int = CHUNK_COUNT,
 ) -> Context:
@@ -51,7 +53,7 @@ def new_context(
     The number of chunks is fixed for the life of its state, and changes no row.
     """
     header = Header(cluster, chunk_count)
-    header.configure(settings or {}, profile, preferred_controllers, topic_ranks)
+    header.configure(settings or {}, profile, preferred_controllers, topic_ranks, clean_stop_ms)
     return Context(header, Topics.empty(chunk_count))
 
 
@@ -61,6 +63,7 @@ def reconfigured(
     profile: Profile | None,
     preferred_controllers: tuple[BrokerId, ...] = (),
     topic_ranks: TopicRanks = (),
+    clean_stop_ms: int = CLEAN_STOP_MS,
 ) -> Context:
     """Return the context under these settings and this profile, with gauges recounted if they differ.
 
@@ -68,7 +71,7 @@ def reconfigured(
     """
     header = context.header
     changed = header.copy()
-    changed.configure(settings, profile, preferred_controllers, topic_ranks)
+    changed.configure(settings, profile, preferred_controllers, topic_ranks, clean_stop_ms)
     if changed == header:
         return context
     # In other phases no recount is needed, because the end of a complete read counts everything.

@@ -103,3 +103,5 @@ SLOW_CLOSING: Final = Time(2_000, 0, "As CLOSING, 0.7 to 2.6 s up to 3.1.")
 # this difference on chrony sets a clock at once instead of slewing it (`makestep 1 3`). The forwarder reads its two
 # clocks within 10 ms of one another.
 CLOCK_STEP_MS: Final = 1_000
+
+CLEAN_STOP_MS: Final = 60_000  # how long a clean stop excuses what it takes from clients, by default

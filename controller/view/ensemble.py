@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.contract.forwarder_status import Ensemble, ZooKeeperServer
+from controller.model.brokers import Broker
 from controller.model.context import Header
 from wording.sentences import counted, joined, plural
 from wording.times import time_of_day
@@ -16,12 +17,29 @@ ZXID_COUNTER: Final = 0xFFFFFFFF
 # A description is void after three missed rounds, each with the longest wait for servers that do not answer.
 _MISSED_ROUNDS: Final = 3
 _ROUND_MS: Final = 30_000
+_CONFIRMED_MS: Final = 4_000  # a round two seconds after another, and its answers
 
 
 def ensemble_at(ensemble: Ensemble, now_ms: int) -> Ensemble | None:
     """Return the description, None if it is too old or Kontrast does not ask the servers."""
     valid_ms = _MISSED_ROUNDS * ensemble.interval_ms + _ROUND_MS
     return ensemble if ensemble.asked_ms and now_ms - ensemble.asked_ms <= valid_ms else None
+
+
+def kept_its_connection(header: Header, gone: Broker) -> bool:
+    """Return whether the ensemble listed the connection of a session though its owner had been silent.
+
+    A session expires at the earliest two thirds of its time-out after the loss of its connection. A round that misses
+    the connection is followed by a round that confirms it.
+    """
+    newest, timeout_ms = header.ensemble.newest, header.settings.zookeeper_session_timeout_ms
+    ago_ms = header.time_ms - newest.asked_ms
+    lists_connections = newest.servers and all(
+        server.mode and "dump" not in server.refused for server in newest.servers
+    )
+    if not lists_connections or not _CONFIRMED_MS <= ago_ms < 2 * timeout_ms // 3:
+        return False
+    return all(left.session != gone.session for left in newest.left_sessions)
 
 
 def lost_servers(ensemble: Ensemble) -> tuple[ZooKeeperServer, ...]:

@@ -7,6 +7,21 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from controller.contract.ids import BrokerId
+from controller.model.context import Header
+from wording.sentences import listed, plural
+
+
+def bring_back(brokers: Collection[BrokerId], header: Header, *, briefly: bool = False) -> str:
+    """Return the step that brings absent brokers back, as a clause: a process that hangs must be restarted.
+
+    A broker that left without a shutdown may hang, which is left out of a brief step.
+    """
+    departures = [header.departures.last.get(broker) for broker in brokers]
+    crashed = [departure for departure in departures if departure is not None and not departure.in_order]
+    if crashed and len(crashed) == len(brokers) and all(departure.hangs for departure in crashed):
+        return f"restart {listed(brokers)}"
+    if_it_hangs = plural(len(brokers), "restart it if it hangs", "restart one that hangs")
+    return f"start {listed(brokers)}" + (f" ({if_it_hangs})" if crashed and not briefly else "")
 
 
 class Waiting(NamedTuple):

@@ -114,6 +114,7 @@ def forget_cluster(context: Context, record: Record) -> Outcome:
     before = concluded.context.header
     profile = before.profile if before.configuration.profile_is_set else None
     header = Header(before.cluster, before.chunk_count)
-    header.configure(before.configuration.given, profile, before.preferred_controllers, before.topic_ranks)
+    given = before.configuration.given
+    header.configure(given, profile, before.preferred_controllers, before.topic_ranks, before.clean_stop_ms)
     header.position, header.feed.forgotten = before.position, True
     return Outcome(Context(header, Topics.emptied(before.chunk_count)), concluded.effects)

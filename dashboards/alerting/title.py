@@ -10,7 +10,7 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow
 from questions.damage import Damage
 from questions.doubts import STALE
-from questions.incidents import HOW_IT_LEFT, Incident
+from questions.incidents import DAMAGING, HOW_IT_LEFT, Incident
 from wording.sentences import counted, event_of, listed, plural
 
 # Opsgenie cuts a title at 130 characters, and a phone near 70. The rest is for the number of other alerts: " (+12)".
@@ -22,11 +22,6 @@ _LONGEST_SUBJECT: Final = 32
 _LONGEST_TOPIC: Final = 24
 _LONGEST_STEP: Final = 24
 
-# Alerts on what clients cannot use, whose title has all damage of their incident.
-_DAMAGE: Final = frozenset(
-    kind.name
-    for kind in (kinds.PARTITIONS_OFFLINE, kinds.UNDER_MIN_ISR, kinds.PARTITIONS_LEADERLESS, kinds.ELECTION_DUE)
-)
 # Alerts that the exporter itself finds have no kind.
 _OF_EXPORTER: Final = {STALE: "Kontrast hears nothing", "FinalizedTooEarly": "KRaft was finalized too early"}
 
@@ -58,7 +53,7 @@ def _topics(row: AlertRow, incident: Incident | None) -> Iterator[str]:
 
 
 def _damage(row: AlertRow, incident: Incident | None) -> Damage:
-    return incident.damage if incident is not None and row.alert in _DAMAGE else Damage()
+    return incident.damage if incident is not None and row.alert in DAMAGING else Damage()
 
 
 def _words(row: AlertRow, incident: Incident | None) -> tuple[str, str]:
@@ -75,8 +70,8 @@ def _words(row: AlertRow, incident: Incident | None) -> tuple[str, str]:
     is_counted = row.partitions or "{partitions}" not in kind.headline
     event = kind.headline.format(**values) if is_counted else event_of(row.cause)
     step = kind.step.format(**values)
-    if incident is not None and (row.alert in _DAMAGE or row.alert in HOW_IT_LEFT):
-        first = re.split(r", (?!\d)", incident.first_step)[0]  # a list of brokers has commas, too
+    if incident is not None and (row.alert in DAMAGING or row.alert in HOW_IT_LEFT):
+        first = re.split(r", (?!\d)| \(", incident.first_step)[0]  # a list of brokers has commas, too
         step = f"{first[:1].lower()}{first[1:]}" if len(first) <= _LONGEST_STEP else step
     return _damage(row, incident).title or event, step
 

@@ -11,6 +11,7 @@ from controller.contract.row import NOT_KNOWN_MS
 from controller.rules.releases import release_word
 from controller.view.flawed_znodes import FlawedZnode, flawed_znodes
 from controller.view.health import is_without_session
+from controller.view.returns import bring_back
 from controller.view.types import Broker, Context, Header, Partition
 from questions.doubts import blindness
 from questions.explain.causes import causes_of, last_writes
@@ -33,8 +34,8 @@ class Hosted(NamedTuple):
     deleting: int = 0  # partitions of topics that are being deleted
 
 
-def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
-    """Explain a known broker. The picture needs only the partitions that it hosts."""
+def explain_broker(picture: Picture, broker: BrokerId, *, decommission: bool = False) -> Explanation:
+    """Explain a known broker, on request with the steps to remove it. The picture needs only what it hosts."""
     header = picture.header
     registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
     away_ms = departure.time_ms if departure is not None else NOT_KNOWN_MS
@@ -46,7 +47,7 @@ def explain_broker(picture: Picture, broker: BrokerId) -> Explanation:
         whereabout(broker, picture).removeprefix(f"broker {broker} "),
         is_well=registered is not None and not is_without_session(broker, header) and not _flawed(header, broker),
         since=None if registered is not None else picture.since(away_ms),
-        statements=_statements(picture, broker),
+        statements=_statements(picture, broker, decommission=decommission),
         causes=last_writes(picture, paths) if is_look else causes_of(picture.story),
         findings=findings_about(picture, brokers=(broker,)),
     )
@@ -83,9 +84,11 @@ def _partitions(context: Context) -> Iterator[tuple[Partition, bool]]:
             yield partition, topic.queued_for_deletion
 
 
-def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
+def _statements(picture: Picture, broker: BrokerId, *, decommission: bool) -> Iterator[Statement]:
     header, hosted = picture.header, _hosted(picture.context, broker)
     registered, departure = header.brokers.get(broker), header.departures.last.get(broker)
+    if registered is None and hosted.partitions and not header.led_by_kraft:
+        yield Statement("next step", bring_back((broker,), header))
     yield from (Statement("registration", f"{each.with_mend}.") for each in _flawed(header, broker))
     yield from _machine(registered or (None if departure is None else departure.was), is_away=registered is None)
     if registered is not None and registered.inferred:
@@ -109,7 +112,7 @@ def _statements(picture: Picture, broker: BrokerId) -> Iterator[Statement]:
         fact = Fact.OFFLINE.of(hosted.alone) if registered is None else Fact.ONE_LOSS_FROM_OFFLINE.of(hosted.alone)
         says = f"{fact}, because no other in-sync replica is alive"
         yield Statement("alone", says, Certainty.EXPECTED)
-    if not header.migration.led_by_kraft and blindness(picture) is None:
+    if decommission and not header.migration.led_by_kraft and blindness(picture) is None:
         yield from _decommission(picture, broker, hosted)
 
 

@@ -140,14 +140,15 @@ class Subject(msgspec.Struct, frozen=True):
             chosen.append(causes.about_controller)
         return lambda row: any(keeps(row) for keeps in chosen)
 
-    def explain(self, picture: Picture) -> Explanation | None:
+    def explain(self, picture: Picture, *, decommission: bool = False) -> Explanation | None:
         """Explain the first reading that exists, if any."""
         if self.is_controller:
             return explain_controller(picture)
         if self.group is not None:
             return explain_group(picture, self.group)
         if self.broker is not None:
-            return explain_broker(picture, self.broker) if is_known(picture.context, self.broker) else None
+            found = is_known(picture.context, self.broker)
+            return explain_broker(picture, self.broker, decommission=decommission) if found else None
         if self.partition is not None and picture.partition(self.partition) is not None:
             return explain_partition(picture, self.partition)
         if self.topic is not None and has_leftovers(picture, self.topic):
@@ -181,6 +182,7 @@ class Explain(Question, frozen=True):
         str, meaning("TOPIC-PARTITION such as orders-7, TOPIC, 'broker 3', 'group NAME', or 'controller'.")
     ]
     is_topic: Annotated[bool, meaning("The subject is a topic, even if its name looks like a partition's.")] = False
+    decommission: Annotated[bool, meaning("Show the steps to remove the broker for good.")] = False
 
     def __post_init__(self) -> None:
         """Raise ValueError for words that name no subject."""
@@ -197,7 +199,7 @@ class Explain(Question, frozen=True):
 
     def ask(self, picture: Picture) -> Explanation:
         """Explain the first reading of the words that exists. Raise NotFoundError."""
-        explanation = self._read().explain(picture)
+        explanation = self._read().explain(picture, decommission=self.decommission)
         if explanation is None:
             raise NotFoundError(f"there is no {self.subject} in cluster {picture.header.cluster}")
         return explanation

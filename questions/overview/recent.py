@@ -7,14 +7,13 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow
 from controller.contract.row import Row
 from questions.doubts import BLINDING
 from questions.past import Replacement, is_notable
-from questions.state import State
+from questions.state import HITS_CLIENTS, State
 from wording.facts import Departure, without_zxid
 from wording.sentences import event_of
 
@@ -22,9 +21,6 @@ HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
 STRIP_MS: Final = 15 * 60_000
 _WORST_FIRST: Final = (State.AFFECTED, State.DEGRADED, State.UNKNOWN)
-# These alerts only inform while a broker is shut down or maintained, but clients are affected all the same.
-_DEGRADE: Final = frozenset({kinds.PARTITIONS_OFFLINE.name, kinds.UNDER_MIN_ISR.name})
-_STATES: Final = {Severity.PAGE: State.AFFECTED, Severity.WARN: State.DEGRADED}
 
 
 class News(msgspec.Struct, frozen=True):
@@ -134,10 +130,8 @@ def _spans(rows: Iterable[Row], still_open: Iterable[AlertRow], now_ms: int) -> 
 
 
 def _span(row: AlertRow, end_ms: int) -> Iterator[StateSpan]:
-    state = State.UNKNOWN if row.alert in BLINDING else _STATES.get(row.severity)
-    if state is None and row.alert in _DEGRADE:
-        state = State.DEGRADED
-    if state is not None:
+    state = State.UNKNOWN if row.alert in BLINDING else State.AFFECTED if row.alert in HITS_CLIENTS else State.DEGRADED
+    if state is not State.DEGRADED or row.severity is not Severity.INFO:
         yield StateSpan(row.since_ms, end_ms, state)
 
 

@@ -16,7 +16,7 @@ from questions.clients.groups import sizes_in, troubled_in
 from questions.clients.known_groups import Troubled
 from wording.facts import Fact
 from wording.said import Said, line
-from wording.sentences import counted
+from wording.sentences import counted, joined, plural, verb
 
 _NONE = LeaderAndIsr(NO_LEADER, LeaderEpoch(-1), (), ControllerEpoch(-1))
 
@@ -85,6 +85,18 @@ class Consequences(msgspec.Struct, frozen=True):
     def unclean(self) -> tuple[PartitionChange, ...]:
         """Return partitions that lose records of their former ISR."""
         return tuple(each for each in self.changes if each.unclean)
+
+    @property
+    def sentence(self) -> str:
+        """Return what clients lose, as a clause: 26 more partitions go offline and 42 more reject acks=all."""
+        facts = (("goes offline", self.newly_offline), (Fact.REJECTS_ACKS_ALL.singular, self.newly_unwritable))
+        lost = [(len(changes), singular) for singular, changes in facts if changes]
+        nouns = ("more partition", *["more"] * len(lost))
+        said = [
+            f"{count:,} {noun if noun == 'more' else plural(count, noun, f'{noun}s')} {verb(count, singular)}"
+            for (count, singular), noun in zip(lost, nouns, strict=False)
+        ]
+        return joined(said) or "clients lose nothing"
 
     def said(self, title: str, most: int | None) -> Said:
         """Yield the effect on clients, the moved leaders, and so many partitions of each kind of trouble."""

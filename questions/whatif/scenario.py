@@ -38,11 +38,11 @@ class Step(NamedTuple):
 
     @property
     def title(self) -> str:
-        """Return the step in words."""
+        """Return the step as a condition."""
         if self.change is Change.REASSIGN:
-            return f"{counted(len(self.targets), 'partition')} reassigned"
-        verb = {Change.CRASH: "lost", Change.SHUT_DOWN: "shut down cleanly", Change.RESTORE: "back"}[self.change]
-        return f"{listed(self.brokers)} {verb}"
+            return f"if {counted(len(self.targets), 'partition', 'is')} reassigned"
+        verbs = {Change.CRASH: "crashes", Change.SHUT_DOWN: "shuts down cleanly", Change.RESTORE: "returns"}
+        return f"if {listed(self.brokers, verbs[self.change])}"
 
 
 class StepOutcome(msgspec.Struct, frozen=True):

@@ -62,7 +62,30 @@ def test_the_only_chroot_release_racks_and_sizes_are_found_and_nothing_is_writte
 
     again = init("--zookeeper", where, "--out", file)
     assert again.exit_code == 2
-    assert f"{file} exists" in again.stderr
+    assert f"{file} exists. Add the cluster to it with --add" in again.stderr
+
+
+def test_a_cluster_is_added_to_the_file_whose_other_clusters_and_settings_stay(kafka, zookeeper, tmp_path):
+    for chroot in ("/a", "/b"):
+        make_cluster(kafka, chroot)
+    file = tmp_path / "kontrast.toml"
+    first = ("--zookeeper", f"{zookeeper.connect_string}/a", "--out", file, "--state", tmp_path)
+    second = ("--zookeeper", f"{zookeeper.connect_string}/b", "--out", file, "--add")
+    assert init(*first).exit_code == 0
+    before = file.read_text()
+    assert init(*second, "--multi-read-paths", 7).exit_code == 0
+    assert file.read_text().startswith(before)
+    known = {each.cluster: each for each in watch_configs(read_settings(file, {}), (), {})}
+    assert {name: each.zookeeper for name, each in known.items()} == {
+        name: f"{zookeeper.connect_string}/{name}" for name in ("a", "b")
+    }
+    assert known["a"].to == known["b"].to
+    assert (known["a"].multi_read_paths, known["b"].multi_read_paths) != (7, 7)
+    assert known["b"].multi_read_paths == 7
+    twice = init(*second)
+    assert (twice.exit_code, f"{file} has cluster b already" in twice.stderr) == (2, True)
+    missing = init(*second[:2], "--out", tmp_path / "none.toml", "--add")
+    assert (missing.exit_code, "cannot read the configuration" in missing.stderr) == (2, True)
 
 
 def test_of_several_chroots_a_person_chooses_one_and_the_settings_given_are_kept(kafka, zookeeper, tmp_path):

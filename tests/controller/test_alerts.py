@@ -234,6 +234,20 @@ def test_an_unclean_election_where_the_isr_is_empty_names_nobody():
 # --- explanations of the alert
 
 
+@pytest.mark.parametrize("patience_ms", [0, 5_000, 60_000])
+def test_what_a_clean_stop_takes_from_clients_pages_after_the_operators_time(patience_ms):
+    history = ZnodeHistory()
+    header = history.context.header
+    header.configure({}, None, (), (), patience_ms)
+    history.start(1, 2, 3, topics=THREE)
+    shut_down(history, 3)
+    history.heartbeat(patience_ms // 2)
+    if patience_ms:
+        assert severity(history, "PartitionsOffline/broker 3") is Severity.INFO
+    history.heartbeat(patience_ms // 2 + 1_000)
+    assert severity(history, "PartitionsOffline/broker 3") is Severity.PAGE
+
+
 def test_a_broker_that_is_back_from_a_shutdown_may_catch_up():
     history = a_cluster(topics=on([1, 3], 1, 0, [1, 3]), settings={"min.insync.replicas": 2})
     history.state("t", 0, 1, 1, [1])

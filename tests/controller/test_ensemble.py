@@ -13,6 +13,7 @@ from controller.contract.forwarder_status import Ensemble, LargeZnode, LeftSessi
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import new_context
 from controller.view.ensemble import ensemble_in_words
+from controller.view.returns import bring_back
 from tests.controller.ensembles import INTERVAL_MS, described, ensemble, large, lost, one_lost
 from tests.controller.znode_history import ZnodeHistory
 
@@ -294,3 +295,28 @@ def test_a_znode_that_is_small_again_has_no_pace():
     history = growing(4_000, 300_000)
     described(history, ensemble(large_znodes=(LargeZnode("/brokers/topics", 70_000),)))
     assert set(history.context.header.ensemble.znode_paces) == {"/brokers/topics"}
+
+
+@pytest.mark.parametrize(
+    ("newest", "ago_ms", "hangs"),
+    [
+        (ensemble(), 5_000, True),
+        (ensemble(), 13_000, False),  # the connection may have been lost since
+        (ensemble(), 1_000, False),  # the next round would have confirmed the loss
+        (ensemble((0, {"refused": ("dump",)})), 5_000, False),
+        (ensemble(left_sessions=(LeftSession(2, ZnodeHistory().session_of(2), 9_000),)), 5_000, False),
+        (None, 5_000, False),
+    ],
+)
+def test_a_session_that_expires_while_its_connection_lasts_is_of_a_broker_that_hangs(newest, ago_ms, hangs):
+    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 0, [2, 1])}, "one": {0: ([2], 2, 0, [2])}})
+    history.heartbeat(ensemble=newest)
+    history.now_ms += ago_ms
+    history.broker_leaves(2)
+    history.heartbeat()
+    crashed = next(row for row in reversed(history.effects) if getattr(row, "alert", "") == "BrokerCrashed")
+    assert crashed.action.startswith("Restart it, because it hangs" if hangs else "Look at the broker's machine")
+    assert bring_back((2,), history.context.header, briefly=True) == ("restart" if hangs else "start") + " broker 2"
+    assert bring_back((1,), history.context.header) == "start broker 1"
+    assert ("(restart it if it hangs)" in bring_back((2,), history.context.header)) is not hangs
+    assert bring_back((1, 2), history.context.header) == "start brokers 1 and 2 (restart one that hangs)"

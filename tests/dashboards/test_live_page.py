@@ -141,9 +141,9 @@ def test_what_if_is_played_by_keyboard_on_a_phone(exporter, rows, visit, scheme)
         box.focus()
         page.keyboard.press("Space")
     page.keyboard.press("Enter")
-    page.get_by_text("brokers 2 and 3 lost:").wait_for()
+    page.get_by_text("If brokers 2 and 3 crash,").wait_for()
     result = page.inner_text("#result")
-    assert "offline: 2 partitions" in result
+    assert "If brokers 2 and 3 crash, 2 more partitions go offline" in result
     page.locator("#result summary", has_text="1 partition").first.click()
     assert "orders-1: leader 2 → none" in page.inner_text("#result")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"

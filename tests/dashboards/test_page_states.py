@@ -419,7 +419,7 @@ def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, st
         eventually(lambda: exporter.page("/api/v1/clusters").count('"unknown":null') == 40)
         page = visit_at(exporter, "/")
         assert page.locator("summary").all_inner_texts() == [
-            "30 clusters: paged, BrokerCrashed",
+            "30 clusters: degraded, BrokerCrashed",
             "10 clusters are well",
         ]
         page.get_by_label("Name, state or reason contains").fill("team-02")
@@ -654,8 +654,10 @@ def test_each_picture_names_its_recording_and_moment():
 def test_each_hour_has_its_worst_state_and_hours_before_the_past_have_none(rows):
     now_ms = 1_700_000_000_000
     hour_ms = 3_600_000
-    opened = rows.alert("a", severity=Severity.WARN, since_ms=now_ms - 3 * hour_ms)
-    ended = rows.alert("a", state="resolved", severity=Severity.WARN, time_ms=now_ms - 2 * hour_ms - 1)
+    opened = rows.alert("a", alert="BrokerAway", severity=Severity.WARN, since_ms=now_ms - 3 * hour_ms)
+    ended = rows.alert(
+        "a", alert="BrokerAway", state="resolved", severity=Severity.WARN, time_ms=now_ms - 2 * hour_ms - 1
+    )
     paging = rows.alert("b", since_ms=now_ms - hour_ms // 2)
     hours = hours_of((opened, ended), KnownPast((paging,), now_ms - 5 * hour_ms, None, now_ms))
     assert hours == ("",) * 19 + ("well", "well", "degraded", "well", "affected")

@@ -83,9 +83,9 @@ def test_each_cause_is_heard_once_and_once_that_it_is_over(incident, way, ways, 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("incident", EACH_INCIDENT)
 def test_no_alert_ends_while_it_goes_on_with_more_brokers(incident, way, ways, clusters):
-    by_alert: dict[tuple[str, str], list[str]] = {}
+    by_alert: dict[tuple[str, ...], list[str]] = {}
     for heard in clusters[incident].heard(ways[way]):
-        by_alert.setdefault((heard.alert, heard.subject), []).append(heard.status)
+        by_alert.setdefault((heard.receiver, heard.alert, heard.subject), []).append(heard.status)
     assert all(statuses == sorted(statuses) for statuses in by_alert.values()), by_alert
 
 

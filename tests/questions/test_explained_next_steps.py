@@ -11,7 +11,8 @@ from questions.explain.causes import about_partition
 from questions.explain.explanation import Certainty, Statement
 from questions.explain.partition import explain_partition
 from questions.gathering import Gathering
-from questions.picture import Picture
+from questions.picture import Origin, Picture
+from tests.dashboards.page_cases import Story
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS, history
 
@@ -24,7 +25,7 @@ def preferred(picture: Picture, name: str = "a", number: int = 0) -> Statement |
 
 
 def decommission(picture: Picture, number: int) -> list[str]:
-    said = explain_broker(picture, BrokerId(number)).statements
+    said = explain_broker(picture, BrokerId(number), decommission=True).statements
     begin = next((at for at, each in enumerate(said) if each.about == "decommission"), len(said))
     return [each.says for each in said[begin:]]
 
@@ -102,3 +103,14 @@ def test_no_command_is_given_whose_precondition_is_not_met(picture, number, want
 def test_a_broker_that_is_gone_is_done():
     picture = look({**broker(1), **broker(2), **controller(1), **topic("a", [1]), **state("a", 0, 1, [1, 5])})
     assert decommission(picture, 5) == ["done: it hosts no replica"]
+
+
+def test_a_broker_that_is_away_is_started_first_and_drained_only_on_request():
+    story = Story("away").begin().crash(1).to_the_present()
+    picture = Picture(origin=Origin.HISTORY, context=story.context, as_of_ms=story.now_ms)
+    said = explain_broker(picture, BrokerId(1)).statements
+    assert said[0] == Statement("next step", "start broker 1 (restart it if it hangs)")
+    assert not any("drain" in each.says or each.about == "decommission" for each in said)
+    asked = explain_broker(picture, BrokerId(1), decommission=True).statements
+    assert asked[0] == said[0]
+    assert "decommission" in [each.about for each in asked]

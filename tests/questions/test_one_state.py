@@ -268,18 +268,63 @@ def test_every_face_of_a_recorded_moment_judges_alike(name: str) -> None:
     assert_alike(of_story(story))
 
 
-def test_a_partition_offline_in_a_maintenance_is_degraded_and_pages_nobody() -> None:
-    each = of_story(maintained())
+def spare_broker_crashed() -> Story:
+    return Story("spare").begin(topics={"ledger": Size(6, 3, 1)}).crash(1).to_the_present()
+
+
+def cleanly_stopped() -> Story:
+    """Broker 2, with the only replica of a topic, shut down cleanly half a minute ago."""
+    story = Story("stopped").begin(topics={"ledger": Size(6, 3, 1), "scratch": Size(8, 1, 1)})
+    story.to_the_present(silent_ms=30_000)
+    story.broker_closes(2)
+    story.controller_acts()
+    return story.to_the_present()
+
+
+@pytest.mark.parametrize(
+    ("story", "state", "pages"),
+    [(maintained, "affected", False), (cleanly_stopped, "affected", False), (spare_broker_crashed, "degraded", True)],
+)
+def test_the_colour_follows_what_clients_have_now_and_not_whether_an_alert_pages(story, state, pages) -> None:
+    each = of_story(story())
+    assert_alike(each)
     health = check(each.picture)
-    assert health.counts.leaderless > 0
-    assert health.state.state is State.DEGRADED
-    assert not any(row.severity.value == "page" for row in each.picture.alerts)
-    assert terminal(each.picture)[0].startswith("maintained: degraded")
+    assert (health.state.state.value, health.counts.leaderless > 0) == (state, state == "affected")
+    assert any(row.severity.value == "page" for row in each.picture.alerts) is pages
+    assert f'<article class="card incident {state}">' in get(each.page, f"/clusters/{each.name}")[1]
+
+
+def titles_of(each: Faces) -> set[str]:
+    found = each.memory.cluster(each.name)
+    assert found is not None
+    return {
+        dict(messages_of(row, AlertmanagerConfig(), {None: ()}, one)[0].annotations)["summary"]
+        for one in known_incidents(each.memory, found, ())
+        for row in one.alerts
+        if row.alert == "PartitionsOffline"
+    }
+
+
+@pytest.mark.parametrize("least_in_sync", [2, 3])
+def test_the_first_title_says_no_more_than_what_stays_once_the_controller_has_elected(least_in_sync: int) -> None:
+    topics = {"ledger": Size(10, 3, least_in_sync), "scratch": Size(8, 1, 1)}
+    story = Story("first").begin(topics=topics).to_the_present()
+    story.broker_leaves(1)
+    (first,) = titles_of(of_story(story))
+    late = of_story(story)
+    story.controller_acts()
+    story.heartbeat()
+    (settled,) = titles_of(of_story(story))
+    offline = check(of_story(story).picture).counts.leaderless
+    assert first.startswith(f"first: {offline} offline")
+    assert settled.startswith(f"first: {offline} offline")
+    assert ("reject acks=all" in first, "reject acks=all" in settled) == (least_in_sync == 3, least_in_sync == 3)
+    assert check(late.picture).counts.leaderless > offline  # which a title of all that has no leader now would say
 
 
 def test_the_broker_with_offline_partitions_comes_first_on_every_face() -> None:
     each = of_story(two_brokers_away())
-    assert check(each.picture).state.first_step == "Start broker 2"
+    assert check(each.picture).state.first_step == "Start broker 2 (restart it if it hangs)"
     (offline,) = [row for row in each.picture.alerts if row.alert == "PartitionsOffline"]
     assert re.search(r"until broker 2 returns|Broker 2 brings back", offline.cause)
     returns = json.loads(get(each.page, "/api/v1/clusters/two-away")[1])["incidents"][0]["returns"]

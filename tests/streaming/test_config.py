@@ -20,14 +20,19 @@ def config(**changes: object) -> StreamConfig:
 
 
 def test_without_a_word_kafkas_defaults_hold_and_the_release_is_inferred():
-    assert config().brokers_of("any").read() == ({}, None)
+    assert config().brokers_of("any").read() == ({}, None, (), (), 60_000)
 
 
 def test_a_cluster_has_its_own_brokers_and_any_other_those_of_all():
-    own = BrokersConfig(broker_config={"min.insync.replicas": "3"}, kafka_version="2.8")
+    own = BrokersConfig(
+        broker_config={"min.insync.replicas": "3"},
+        kafka_version="2.8",
+        preferred_controllers=(1,),
+        clean_stop_pages_after_seconds=5,
+    )
     job = config(broker_config={"min.insync.replicas": "2"}, kafka_version="3.9.2", clusters={"orders": own})
-    assert job.brokers_of("orders").read() == ({"min.insync.replicas": 3}, profile_of((2, 8)))
-    assert job.brokers_of("other").read() == ({"min.insync.replicas": 2}, profile_of((3, 9)))
+    assert job.brokers_of("orders").read() == ({"min.insync.replicas": 3}, profile_of((2, 8)), (1,), (), 5_000)
+    assert job.brokers_of("other").read() == ({"min.insync.replicas": 2}, profile_of((3, 9)), (), (), 60_000)
 
 
 def test_it_reaches_sparks_processes_as_it_is():
@@ -42,6 +47,7 @@ def test_it_reaches_sparks_processes_as_it_is():
     ("said", "words"),
     [
         ({"broker_config": {"log.dirs": "/x"}}, "'log.dirs' is no broker setting"),
+        ({"clean_stop_pages_after_seconds": -1}, "clean_stop_pages_after_seconds is -1, but must be at least 0"),
         ({"broker_config": {"min.insync.replicas": "two"}}, "min.insync.replicas=two"),
         ({"kafka_version": "4.0"}, "Kafka 4.0"),
     ],

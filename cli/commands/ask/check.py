@@ -36,14 +36,15 @@ from wording.sentences import counted
 if TYPE_CHECKING:
     from questions.check import Checked
 
+_IN_UTC: Final = "%H:%M:%SZ"  # as every other time of the answer
 _EPILOG: Final = """\b
 Examples:
   kontrast check --zookeeper zk1:2181/kafka
   kontrast check --zookeeper zk1:2181/kafka --watch
   kontrast check --zookeeper zk1:2181/kafka --wait 10m && ./next-step
   kontrast check --zk-data /var/lib/zookeeper --chroot /kafka --until 2024-05-01T03:12:00Z
-  kontrast check --from journal:/var/lib/kontrast/derived --watch
-  kontrast check --from journal:/var/lib/kontrast/derived --cluster orders --probe
+  kontrast check --from journal:/var/lib/kontrast/outputs --watch
+  kontrast check --from journal:/var/lib/kontrast/outputs --cluster orders --probe
 
 \b
 Exit codes:
@@ -165,7 +166,7 @@ def _watch(source: Source, every_seconds: float, stop: threading.Event, *, is_lo
 def _drawn(found: Sequence[Checked], doubt: str, *, is_long: bool) -> Said:
     from questions.check import said_together
 
-    yield line(f"{time.strftime('%H:%M:%S')}  (Ctrl-C ends this)")
+    yield line(f"{time.strftime(_IN_UTC, time.gmtime())}  (Ctrl-C ends this)")
     if doubt:
         yield line(marked("unknown"), f"  {doubt}")
     if found:
@@ -179,7 +180,7 @@ def _print_changes(before: Sequence[Checked], found: Sequence[Checked], *, as_js
         if as_json and changes:
             print_json(each, flush=False)
         for change in () if as_json else changes:
-            print_line(f"{time.strftime('%H:%M:%S')}  {each.cluster}  {change}", flush=False)
+            print_line(f"{time.strftime(_IN_UTC, time.gmtime())}  {each.cluster}  {change}", flush=False)
     flush()
 
 

@@ -58,9 +58,17 @@ Exit codes:
     show_default=True,
     help="Notation of the key, and the producer's serializer (text, bytes, long or UUID).",
 )
+@click.option("--decommission", is_flag=True, help="Show the steps to remove the broker for good.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def explain(
-    *, subject: tuple[str, ...], is_topic: bool, key: str | None, key_format: str, as_json: bool, chosen: Chosen
+def explain(  # noqa: PLR0913 (one parameter an option)
+    *,
+    subject: tuple[str, ...],
+    is_topic: bool,
+    key: str | None,
+    key_format: str,
+    decommission: bool,
+    as_json: bool,
+    chosen: Chosen,
 ) -> int:
     """Explain SUBJECT, which is TOPIC-PARTITION, TOPIC, broker N, group NAME, or controller.
 
@@ -73,7 +81,7 @@ def explain(
     if key is None:
         return ask_question(
             chosen,
-            question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic),
+            question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic, decommission=decommission),
             lambda found, _: shown(
                 found, found.said(), as_json=as_json, is_known=found.is_known, is_good=found.is_well
             ),

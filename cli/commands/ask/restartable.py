@@ -26,7 +26,7 @@ _EPILOG: Final = """\b
 Examples:
   kontrast restartable 7 --zookeeper zk1:2181/kafka
   kontrast restartable 7 --zookeeper zk1:2181/kafka --wait 10m && systemctl restart kafka
-  kontrast restartable --from journal:/var/lib/kontrast/derived --cluster orders --broker 7 --json
+  kontrast restartable --from journal:/var/lib/kontrast/outputs --cluster orders --broker 7 --json
 
 \b
 Exit codes:

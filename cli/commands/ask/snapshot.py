@@ -94,7 +94,7 @@ def snapshot(
 
 def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> JudgedCluster:
     znodes = (Znode(path, value.data, value.czxid) for path, value in read.values.items())
-    empty = new_context(cluster, *brokers.read(), topic_ranks=brokers.topic_ranks)
+    empty = new_context(cluster, *brokers.read())
 
     def replicated(sound: Sound) -> Outcome:
         return steps(empty, read.without(sound).records(cluster))

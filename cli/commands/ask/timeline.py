@@ -26,7 +26,7 @@ _EPILOG = """\b
 Examples:
   kontrast timeline --zk-data /var/lib/zookeeper --chroot /kafka
   kontrast timeline --partition orders-7 --from journal:/var/lib/kontrast/changes
-  kontrast timeline --controller --since 14:00 --from journal:/var/lib/kontrast/derived
+  kontrast timeline --controller --since 14:00 --from journal:/var/lib/kontrast/outputs
   kontrast timeline --since 2024-05-01T03:00:00Z --until 2024-05-01T04:00:00Z --zk-data copy --html postmortem.html
 
 \b
@@ -62,7 +62,7 @@ def timeline(*, html_file: Path | None, as_json: bool, chosen: Chosen, **flags: 
     if html_file is not None and as_json:
         raise click.UsageError("--html and --json exclude each other.")
     # A stream is read to its end, because its past may begin only after --until. The window ends the timeline instead.
-    read = chosen if chosen.directories else replace(chosen, until=None)
+    read = chosen if chosen.directories else replace(chosen, until=None).of_outputs()
     if not read.source().has_past:
         raise ConfigError(
             "a timeline needs a past. Give --zk-data or --from. ZooKeeper itself has only the last write of each "

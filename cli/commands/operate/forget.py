@@ -38,7 +38,7 @@ _KEYS: Final = {"from", "to", "connect_timeout_seconds"}
 _EPILOG: Final = """\b
 Examples:
   kontrast forget orders --config kontrast.toml
-  kontrast forget orders --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/derived --yes
+  kontrast forget orders --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/outputs --yes
 
 \b
 Exit codes:

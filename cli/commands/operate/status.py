@@ -116,7 +116,7 @@ _COLUMNS: Final = ("part", "of", "state", "last", "lag", "agreement", "version",
 _EPILOG: Final = """\b
 Examples:
   kontrast status --config kontrast.toml
-  kontrast status --from journal:/var/lib/kontrast/derived --json
+  kontrast status --from journal:/var/lib/kontrast/outputs --json
 
 \b
 Exit codes:

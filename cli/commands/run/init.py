@@ -55,6 +55,7 @@ _EPILOG: Final = """\b
 Examples:
   kontrast init --zookeeper zk1:2181,zk2:2181/kafka --cluster orders
   kontrast init --zookeeper zk1:2181 --cluster orders --out /etc/kontrast.toml
+  kontrast init --zookeeper zk9:2181 --cluster audit --out /etc/kontrast.toml --add
 
 \b
 Exit codes:
@@ -83,25 +84,32 @@ Exit codes:
     metavar="FILE",
     help="New file to write, or - for standard output.",
 )
+@click.option("--add", is_flag=True, help="Add the cluster to the existing file --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
-def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags: object) -> int:
+def init(cluster: str | None, state: Path, out: Path, *, add: bool, as_json: bool, **flags: object) -> int:  # noqa: PLR0913 (one parameter an option)
     """Write a configuration for a cluster, by one complete read of its ZooKeeper.
 
     It finds the chroot where the address has none, the brokers' release and racks, and the number of partitions. It
     proposes names, directories, retention and memory. Nothing is written to ZooKeeper.
     """
-    _refuse(cluster, out, as_json=as_json)
+    _refuse(cluster, out, as_json=as_json, add=add)
+    known = read_settings(out, {}).clusters if add else {}
     settings = read_settings(None, os.environ)
     given = read_flags(_SECTION, flags)
     config = build(ZooKeeperConfig, _SECTION, settings.sections[_SECTION], given)
 
     def look(stop: threading.Event) -> int:
         found = _find(config, cluster, stop)
-        text = _configuration(found, state.expanduser().absolute(), {name: given[name].value for name in given})
+        if found.cluster in known:
+            raise NotFoundError(f"{out} has cluster {found.cluster} already. Name another one with --cluster")
+        table = _table(found, {name: given[name].value for name in given})
+        text = (
+            f"\n# {found.sentence()}.\n{table}" if add else _configuration(found, state.expanduser().absolute(), table)
+        )
         if out == _STANDARD_OUTPUT:
             print_document(text)
         else:
-            _write(out, text)
+            _write(out, text, add=add)
         if as_json:
             print_json(found.as_json())
         standard_error.say(f"{found.sentence()}. Next run kontrast up --config {out} --check")
@@ -110,13 +118,13 @@ def init(cluster: str | None, state: Path, out: Path, *, as_json: bool, **flags:
     return ask_as_long_as(look)
 
 
-def _refuse(cluster: str | None, out: Path, *, as_json: bool) -> None:
+def _refuse(cluster: str | None, out: Path, *, as_json: bool, add: bool) -> None:
     if cluster is not None and len(cluster.split()) != 1:
         raise ConfigError(f"--cluster {cluster!r} is no name. Use one word")
     if as_json and out == _STANDARD_OUTPUT:
         raise ConfigError("--json and --out - both write to standard output. Choose one")
-    if out != _STANDARD_OUTPUT and out.exists():
-        raise ConfigError(f"{out} exists. Name another file with --out, or move it away")
+    if not add and out != _STANDARD_OUTPUT and out.exists():
+        raise ConfigError(f"{out} exists. Add the cluster to it with --add, or name another file with --out")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +263,8 @@ def _found(zookeeper: str, cluster: str, context: Context) -> FoundCluster:
     return FoundCluster(cluster, zookeeper, releases, racks, len(topics), partitions)
 
 
-def _configuration(found: FoundCluster, state: Path, given: Mapping[str, object]) -> str:
-    """Return the text of the file with the changed defaults, each with its reason."""
-    needs = found.needs
-    changes, outputs = (json.dumps(f"journal:{state / name}") for name in ("changes", "outputs"))
+def _table(found: FoundCluster, given: Mapping[str, object]) -> str:
+    """Return the cluster's own table."""
     login = "".join(
         f"{name} = {json.dumps(value)}\n" for name, value in given.items() if name not in ("zookeeper", _TIMEOUT)
     )
@@ -268,14 +274,18 @@ def _configuration(found: FoundCluster, state: Path, given: Mapping[str, object]
         release = (
             f"# {release}    # The znodes show {found.release}. Set yours, because some rules differ between them."
         )
+    return f"[clusters.{json.dumps(found.cluster)}]\nzookeeper = {json.dumps(found.zookeeper)}\n{login}{release}\n"
+
+
+def _configuration(found: FoundCluster, state: Path, table: str) -> str:
+    """Return the text of the file with the changed defaults, each with its reason."""
+    needs = found.needs
+    changes, outputs = (json.dumps(f"journal:{state / name}") for name in ("changes", "outputs"))
     return f"""\
 # {found.sentence()}.
 # `kontrast init` wrote this file. docs/reference-config.toml has every other setting with its default.
 
-[clusters.{json.dumps(found.cluster)}]
-zookeeper = {json.dumps(found.zookeeper)}
-{login}{release}
-
+{table}
 [watch]
 to = {changes}
 metrics_listen = "127.0.0.1:9643"
@@ -306,9 +316,9 @@ def _ages() -> str:
     return ", ".join(f'{output} = "{_SECONDS}"' for output in (*OUTPUTS, JobRow.output))
 
 
-def _write(out: Path, text: str) -> None:
+def _write(out: Path, text: str, *, add: bool) -> None:
     try:
-        with out.open("x", encoding="utf-8") as file:
+        with out.open("a" if add else "x", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
         raise ConfigError(f"{out} cannot be written: {error.strerror}") from error

@@ -14,7 +14,7 @@ from cli.sources.options import read_source_flags
 _FINISH_SECONDS: Final = 2.0  # then the process ends, because a thread that reads standard input does not end by itself
 _EPILOG: Final = """\b
 Examples:
-  kontrast mcp --from journal:/var/lib/kontrast/derived
+  kontrast mcp --from journal:/var/lib/kontrast/outputs
   kontrast mcp --zookeeper zk1:2181/kafka
 
 \b

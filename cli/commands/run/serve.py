@@ -14,7 +14,7 @@ from cli.settings.config import SECTIONS, read_flags, read_settings, serve_confi
 from cli.settings.options import service_command, settings_options
 
 _EXAMPLES: Final = """
-  kontrast serve --from journal:/var/lib/kontrast/derived
+  kontrast serve --from journal:/var/lib/kontrast/outputs
   kontrast serve --config kontrast.toml --check
 """
 

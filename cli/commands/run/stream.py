@@ -20,7 +20,7 @@ from cli.settings.options import service_command, settings_options
 _FINISH_SECONDS: Final = 30.0
 
 _EXAMPLES: Final = """
-  kontrast stream --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/derived \\
+  kontrast stream --from journal:/var/lib/kontrast/changes --to journal:/var/lib/kontrast/outputs \\
                   --checkpoint /var/lib/kontrast/checkpoint
   kontrast stream --config kontrast.toml --check
 """

@@ -21,6 +21,7 @@ BROKER_CRASHED: Final = AlertKind(
     ),
     expected="The controller elects other leaders for its partitions, and drops it from every ISR.",
 )
+HANGS: Final = Advice("Restart it, because it hangs: its session expired while ZooKeeper listed its connection.")
 BROKER_SHUT_DOWN: Final = AlertKind(
     name="BrokerShutDown",
     severity=Severity.INFO,
