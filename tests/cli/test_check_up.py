@@ -10,15 +10,19 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from kafka.protocol.metadata import MetadataRequest
 
+from cli import checks
 from cli.checks import of_watch
 from cli.embedded.process import free_port
 from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
+from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import IngestConfig
 from ingest.errors import IngestError
 from tests.clients import zookeeper_client
@@ -133,3 +137,25 @@ def test_a_second_up_names_the_process_of_the_first_one(tmp_path):
     assert second.returncode == 3
     assert f"kontrast up already runs with {file}, as process {os.getpid()} (" in second.stderr
     assert not (tmp_path / "changes").exists()
+
+
+def test_each_broker_is_asked_by_a_request_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request keeps the version that the first broker chose, which a broker of an older release may not know."""
+    asked: dict[str, object] = {}
+
+    class Node:
+        def __init__(self, address: str, *_: object, **__: object) -> None:
+            self.address = address
+
+        def ask(self, request: MetadataRequest) -> None:
+            assert request.API_VERSION is None, "another broker's version"
+            asked[self.address] = request
+            request.API_VERSION = 9 if len(asked) == 1 else 12
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr("outputs.kafka_node.KafkaNode", Node)
+    request = partial(MetadataRequest, topics=MetadataRequest.NO_TOPICS, allow_auto_topic_creation=False)
+    assert checks._ask_nodes(("a:1", "b:1"), request, KafkaLoginConfig(), 1.0) == "2 nodes answered"
+    assert len(set(map(id, asked.values()))) == len(asked) == 2

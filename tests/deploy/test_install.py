@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.clients import zookeeper_client
 from transport.toml_file import read_toml
 
 SCRIPT = Path(__file__).parents[2] / "deploy" / "install.sh"
@@ -106,3 +107,26 @@ def test_every_package_of_the_product_is_compiled():
 def test_a_python_that_is_too_old_can_read_which_one_is_needed():
     """Pip builds a source before it looks at requires-python, so an old Python needs a hatchling that it can run."""
     assert [requirement for requirement in needed_to_build() if "< '3.10'" in requirement]
+
+
+@pytest.mark.nightly
+def test_the_small_install_of_the_readme_asks_a_cluster_on_a_machine_without_java(tmp_path, zookeeper):
+    root = SCRIPT.parents[1]
+    _, block = re.findall(r"```sh\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)[:2]
+    tracked = subprocess.run(["git", "archive", "HEAD"], cwd=root, capture_output=True, check=True)
+    subprocess.run(["tar", "-x", "-C", tmp_path], input=tracked.stdout, check=True)
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(shutil.which("python3", path="/usr/bin:/usr/local/bin"))
+    with zookeeper_client(zookeeper.connect_string) as client:
+        client.create("/controller_epoch", b"1")
+    ended = subprocess.run(
+        ["/bin/sh", "-e", "-c", block.replace("zk1:2181/kafka", zookeeper.connect_string)],
+        cwd=tmp_path,
+        env={"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert "cluster: " in ended.stdout, ended.stderr
+    installed = {path.name.lower() for path in (tmp_path / ".venv").glob("lib/*/site-packages/*")}
+    assert not any(name.startswith(("pyspark", "py4j")) for name in installed)
