@@ -240,7 +240,7 @@ def test_what_a_clean_stop_takes_from_clients_pages_after_the_operators_time(pat
     header = history.context.header
     header.configure({}, None, (), (), patience_ms)
     history.start(1, 2, 3, topics=THREE)
-    shut_down(history, 3)
+    history.broker_closes(3)
     history.heartbeat(patience_ms // 2)
     if patience_ms:
         assert severity(history, "PartitionsOffline/broker 3") is Severity.INFO
