@@ -65,7 +65,7 @@ def test_the_only_chroot_release_racks_and_sizes_are_found_and_nothing_is_writte
     assert f"{file} exists. Add the cluster to it with --add" in again.stderr
 
 
-def test_a_cluster_is_added_to_the_file_whose_other_clusters_and_settings_stay(kafka, zookeeper, tmp_path):
+def test_a_cluster_is_added_to_a_file_whose_other_clusters_stay(kafka, zookeeper, tmp_path):
     for chroot in ("/a", "/b"):
         make_cluster(kafka, chroot)
     file = tmp_path / "kontrast.toml"

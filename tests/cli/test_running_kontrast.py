@@ -36,7 +36,7 @@ def file(tmp_path: Path, zookeeper: ZooKeeper) -> Path:
     return made
 
 
-def test_a_fresh_heartbeat_gives_the_answer_of_the_page_with_its_start_and_its_alert(tmp_path, rows, file):
+def test_a_fresh_heartbeat_gives_the_answer_of_the_page(tmp_path, rows, file):
     derived = tmp_path / "derived"
     write_cluster(derived, rows, "orders")
     write(derived, rows.alert("page", cluster="orders", cause="it crashed", since_ms=now_ms() - 62_000))
@@ -51,7 +51,7 @@ def test_a_fresh_heartbeat_gives_the_answer_of_the_page_with_its_start_and_its_a
 
 
 @pytest.mark.parametrize("last_heard_seconds", [None, 90])
-def test_without_a_fresh_heartbeat_the_answer_is_zookeepers_and_says_so(tmp_path, rows, file, last_heard_seconds):
+def test_without_a_fresh_heartbeat_zookeeper_answers(tmp_path, rows, file, last_heard_seconds):
     if last_heard_seconds is not None:
         write_cluster(tmp_path / "derived", rows, "orders", time_ms=now_ms() - last_heard_seconds * 1000)
     told = json.loads(kontrast("check --json", file).stdout)

@@ -235,7 +235,7 @@ def test_an_unclean_election_where_the_isr_is_empty_names_nobody():
 
 
 @pytest.mark.parametrize("patience_ms", [0, 5_000, 60_000])
-def test_what_a_clean_stop_takes_from_clients_pages_after_the_operators_time(patience_ms):
+def test_what_a_clean_stop_takes_pages_after_the_operators_time(patience_ms):
     history = ZnodeHistory()
     header = history.context.header
     header.configure({}, None, (), (), patience_ms)

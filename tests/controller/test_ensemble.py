@@ -308,7 +308,7 @@ def test_a_znode_that_is_small_again_has_no_pace():
         (None, 5_000, False),
     ],
 )
-def test_a_session_that_expires_while_its_connection_lasts_is_of_a_broker_that_hangs(newest, ago_ms, hangs):
+def test_a_broker_hangs_if_its_session_expires_and_its_connection_lasts(newest, ago_ms, hangs):
     history = ZnodeHistory().start(1, 2, topics={"t": {0: ([2, 1], 2, 0, [2, 1])}, "one": {0: ([2], 2, 0, [2])}})
     history.heartbeat(ensemble=newest)
     history.now_ms += ago_ms

@@ -110,7 +110,7 @@ def test_a_python_that_is_too_old_can_read_which_one_is_needed():
 
 
 @pytest.mark.nightly
-def test_the_small_install_of_the_readme_asks_a_cluster_on_a_machine_without_java(tmp_path, zookeeper):
+def test_the_small_install_of_the_readme_needs_no_java(tmp_path, zookeeper):
     root = SCRIPT.parents[1]
     _, block = re.findall(r"```sh\n(.*?)```", (root / "README.md").read_text(), re.DOTALL)[:2]
     tracked = subprocess.run(["git", "archive", "HEAD"], cwd=root, capture_output=True, check=True)

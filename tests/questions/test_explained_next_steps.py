@@ -105,7 +105,7 @@ def test_a_broker_that_is_gone_is_done():
     assert decommission(picture, 5) == ["done: it hosts no replica"]
 
 
-def test_a_broker_that_is_away_is_started_first_and_drained_only_on_request():
+def test_a_broker_that_is_away_is_drained_only_on_request():
     story = Story("away").begin().crash(1).to_the_present()
     picture = Picture(origin=Origin.HISTORY, context=story.context, as_of_ms=story.now_ms)
     said = explain_broker(picture, BrokerId(1)).statements

@@ -285,7 +285,7 @@ def cleanly_stopped() -> Story:
     ("story", "state", "pages"),
     [(maintained, "affected", False), (cleanly_stopped, "affected", False), (spare_broker_crashed, "degraded", True)],
 )
-def test_the_colour_follows_what_clients_have_now_and_not_whether_an_alert_pages(story, state, pages) -> None:
+def test_the_colour_follows_what_clients_have_now(story, state, pages) -> None:
     each = of_story(story())
     assert_alike(each)
     health = check(each.picture)
@@ -306,7 +306,7 @@ def titles_of(each: Faces) -> set[str]:
 
 
 @pytest.mark.parametrize("least_in_sync", [2, 3])
-def test_the_first_title_says_no_more_than_what_stays_once_the_controller_has_elected(least_in_sync: int) -> None:
+def test_the_first_title_says_no_more_than_what_stays(least_in_sync: int) -> None:
     topics = {"ledger": Size(10, 3, least_in_sync), "scratch": Size(8, 1, 1)}
     story = Story("first").begin(topics=topics).to_the_present()
     story.broker_leaves(1)
