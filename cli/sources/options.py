@@ -123,7 +123,7 @@ class Chosen:
         running = replace(self.of_outputs(), cluster=only)
         if running.stream is None or self.brokers:
             return zookeeper
-        from cli.sources.configured import ConfiguredSource
+        from cli.sources.stream import ConfiguredSource
 
         return ConfiguredSource(running._stream_source(running.stream, PROBE_PATIENCE_SECONDS), zookeeper)
 

@@ -184,6 +184,29 @@ class StreamSource(Source):
         return self.cluster or next(iter(clusters))
 
 
+@dataclass(frozen=True, slots=True)
+class ConfiguredSource(Source):
+    """The outputs as long as their heartbeat is fresh, so that an answer is the page's, and otherwise ZooKeeper."""
+
+    is_live: ClassVar[bool] = True
+    has_past: ClassVar[bool] = False
+    outputs: StreamSource
+    zookeeper: Source
+
+    def picture(self, scope: Scope, stop: threading.Event) -> Picture:
+        """Return the present cluster with the source that it is from."""
+        where, why = self.outputs.where, f"{self.outputs.where.address} has no fresh heartbeat"
+        try:
+            found = self.outputs.picture(scope, stop)
+            if now_ms() - found.as_of_ms <= where.stale_after_ms:
+                return msgspec.structs.replace(found, source="the running Kontrast")
+        except (NotFoundError, ServeError) as error:
+            why = str(error)
+        return msgspec.structs.replace(
+            self.zookeeper.picture(scope, stop), source=f"one read of ZooKeeper, because {why}"
+        )
+
+
 def moment_in(memory: Memory, cluster: str, until: Until | None, address: Address) -> int | None:
     """Return the moment of `until` in kept rows, None for the present. Raise NotFoundError if it is not kept."""
     if until is None:
