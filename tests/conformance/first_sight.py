@@ -1,17 +1,9 @@
-"""Agreement with recordings that no rule has seen: `python -m tests.conformance.first_sight FILE ...`.
-
-The printed figures of each recording belong here. `large.py` keeps the figures of kept recordings.
-"""
+"""Agreement with recordings that no rule has seen, by term."""
 
 from __future__ import annotations
 
-import argparse
-import sys
-import tarfile
-import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from tests.conformance.agreement import (
@@ -28,7 +20,7 @@ from tests.conformance.cut_terms import CutTerm, cut_terms, without
 from tests.conformance.gauge_samples import compare_gauges
 from tests.conformance.impaired import Impaired, by_rows, by_znodes
 from tests.conformance.proof import Proof, proof_of
-from tests.conformance.recording import Recording, replay, unpack_file
+from tests.conformance.recording import Recording, replay
 
 
 class Sight(NamedTuple):
@@ -76,27 +68,3 @@ def look(recording: Recording) -> Sight:
         quiet,
         [moment.seq for moment, rows in zip(quiet, published, strict=True) if moment != rows],
     )
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Print the figures of each archive. Return 1 after an error's sentence."""
-    parser = argparse.ArgumentParser(prog="python -m tests.conformance.first_sight", description=__doc__)
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="an archive that `make record` made")
-    for file in parser.parse_args(arguments).files:
-        with tempfile.TemporaryDirectory(prefix="first-sight-") as directory:
-            try:
-                recording = unpack_file(file, Path(directory))
-            except (OSError, EOFError, tarfile.TarError) as error:
-                sys.stderr.write(f"error: {file} cannot be read: {error}\n")
-                return 1
-            sight = look(recording)
-            for line in sight.lines():
-                print(f"{recording.name}  {line}", flush=True)
-            for epoch, parted in sorted(sight.parted.items()):
-                counts = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in parted._asdict().items())
-                print(f"{recording.name}  term {epoch}: only {counts}", flush=True)
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
