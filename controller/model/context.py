@@ -291,8 +291,12 @@ class Header(msgspec.Struct, array_like=True):
         )
 
     def _older_than_features(self) -> frozenset[BrokerId]:
-        """Return the brokers whose registration is of a release before 2.7, in a cluster that others have upgraded."""
-        return frozenset(at for at, each in self.brokers.items() if each.least_release and each.least_release < (2, 7))
+        """Return the brokers whose registration is of a release before 2.7, if others are newer.
+
+        Where all look so old, their inter.broker.protocol.version is, and their release is not known by it.
+        """
+        old = frozenset(at for at, each in self.brokers.items() if each.least_release and each.least_release < (2, 7))
+        return old if len(old) < len(self.brokers) else frozenset()
 
     def _dynamic_least_in_sync(self) -> dict[str, int]:
         found = {
