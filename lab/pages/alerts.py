@@ -56,7 +56,7 @@ of their session timeout plus a tick of ZooKeeper. Its first broker names it for
 Two reasons lower an alert to info, if every missing broker has one:
 
 - **A clean shutdown.** The broker is shutting down cleanly, did so within ten minutes, or returned from it within
-  five minutes. A broker that stays away longer pages.
+  five minutes. What it takes from clients pages after one minute (`clean_stop_pages_after_seconds`).
 - **A maintenance window** ([how to](../how-to/alerting.md#announce-maintenance)) for the broker. Occurrences without
   a broker need a window of the whole cluster.
 
