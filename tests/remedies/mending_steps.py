@@ -63,12 +63,10 @@ TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
 # Mends that nobody followed on a broker yet. The flaws of most were seen there (`test_flaws_besides.py`).
 UNTRIED: Final = frozenset(
     {
-        "Delete the znode.",
         "If it should be one of this cluster, correct its zookeeper.connect and restart it.",
         "Give every broker one listener of a common name and protocol, and set it as "
         "inter.broker.listener.name. Restart first the brokers that lack it.",
         "Restart the broker whose log directory failed.",
-        "Raise it with kafka-configs.sh, or delete it.",
     }
 )
 RELEASES: Final[tuple[str, ...]] = ("1.1.1", "2.8.2", "3.9.2")
@@ -295,3 +293,31 @@ def an_unreadable_notification_needs_nothing(cluster: RealCluster) -> None:
     path = cluster.client.create("/isr_change_notification/isr_change_", b"x", sequence=True)
     assert cluster.vanishes(path)
     has_a_lasting_controller(cluster)
+
+
+@step("/isr_change_notification/odd", Flaw.WRONG_NAME)
+def a_notification_with_another_name_is_deleted(cluster: RealCluster) -> None:
+    cluster.client.create("/isr_change_notification/odd", b"{}")
+    cluster.client.delete("/controller")
+    _has_no_controller(cluster)
+    cluster.client.delete("/isr_change_notification/odd")
+    cluster.heal()
+    has_a_lasting_controller(cluster)
+
+
+@step("/config/clients/<default>", Flaw.NEAR_ZERO)
+def a_quota_near_zero_is_raised(cluster: RealCluster) -> None:
+    cluster.create("slow", {0: [1, 2, 3]})
+    server = "--zookeeper ZOOKEEPER" if cluster.release == "1.1.1" else "--bootstrap-server BOOTSTRAP"
+    alter = f"kafka-configs.sh {server} --alter --entity-type clients --entity-default"
+
+    def seconds_under(bytes_a_second: int) -> float:
+        cluster.run(f"{alter} --add-config producer_byte_rate={bytes_a_second}")
+        time.sleep(_TERMS_SECONDS)  # brokers read it meanwhile
+        began = time.monotonic()
+        cluster.write("slow", *_KEPT)
+        return time.monotonic() - began
+
+    assert seconds_under(5) > seconds_under(1_048_576) + 1
+    cluster.run(f"{alter} --delete-config producer_byte_rate")
+    is_usable(cluster, "slow", *_KEPT, *_KEPT)
