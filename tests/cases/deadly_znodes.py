@@ -311,7 +311,7 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     "cluster-id-": _starts_fail("/cluster/id"),
     "registration-": (
         *_starts_fail("/brokers/ids/2"),
-        Answer("check", 0, ("Stop its broker",), ("Start broker", "BrokerAbsent", "is down")),
+        Answer("check", 1, ("Stop its broker",), ("Start broker", "BrokerAbsent", "is down")),
         Answer("restartable --broker 1", 1, ("/brokers/ids/2",), ("start it", "is down")),
         Answer("explain t-0", 0, ("broker 2 is live",)),
         Answer("explain broker 2", 1, ("/brokers/ids/2 (is|has).* Stop its broker",)),

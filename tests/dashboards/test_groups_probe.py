@@ -171,7 +171,7 @@ def test_the_card_of_an_incident_names_the_groups_that_it_stops(tmp_path, start_
         assert "<li>pay-1 (team payments (#pay)): cannot read tmp_a-" in page
         assert "Broker 1 did not answer." in page
         assert page.count(">ledger, 2 groups</text>") == 2  # on the wide and on the narrow map
-        assert "<p>Team ledger.</p><p>Read by 1 group of team payments (#pay) (pay-1) and 1 group (other), as" in page
+        assert "<p>Team ledger.</p><p>Read by 1 group of team payments (#pay) (pay-1) and 1 group (other).</p>" in page
         assert "This stops 1 group of team payments" in exporter.page("/clusters/orders/consequences?broker=2")
         restart = json.loads(exporter.page("/api/v1/clusters/orders/restartable?broker=2"))
         assert "This stops 1 group of team payments (#pay) (pay-1)" in restart["reasons"][0]["sentence"]

@@ -169,7 +169,7 @@ def test_hostile_names_are_text_on_every_page(exporter, rows, visit):
     )
     for path in (*pages, f"/consequences?rack={topic}", f"/whatif?rack={topic}"):
         page.goto(at(exporter, cluster + path))
-        page.get_by_text("broker 4 lost" if "consequences" in path else "onerror=alert(1)").first.wait_for(
+        page.get_by_text("if broker 4 crashes" if "consequences" in path else "onerror=alert(1)").first.wait_for(
             state="attached"
         )
         assert page.locator("main img, main script, [onerror]").count() == 0
@@ -239,7 +239,7 @@ def test_answers_of_the_interface_are_those_of_the_questions(exporter, rows):
     assert msgspec.json.decode(exporter.page(f"/api/v1{base}/controller"), type=Explanation).is_well
     played = msgspec.json.decode(exporter.page(f"/api/v1{base}/consequences?broker=3&controlled=1"), type=Losses)
     assert played.scenario is not None
-    assert [step.title for step in played.scenario.steps] == ["broker 3 shut down cleanly"]
+    assert [step.title for step in played.scenario.steps] == ["if broker 3 shuts down cleanly"]
 
 
 @pytest.mark.parametrize(

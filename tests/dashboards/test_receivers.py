@@ -41,7 +41,7 @@ def test_a_newer_amtool_accepts_the_receiver_of_teams():
     assert "1 receivers" in checked.stdout
 
 
-TITLE = "orders: 2 offline, 1 rejects acks=all (t1): start broker 1 (+1)"
+TITLE = "orders: 2 offline, 2 reject acks=all (t1): start broker 1 (+1)"
 BODY = """\
 critical in cluster orders since 2026-11-22 18:44:19Z
 2 partitions offline (t3-5, t3-0): no client can use them until broker 1 returns. 3 partitions reject acks=all \
