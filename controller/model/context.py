@@ -29,6 +29,7 @@ from controller.model.topics import Topic, Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
 from controller.model.watch_state import Clocks, CompleteRead, EnsembleState, Feed
+from controller.rules.migration_phases import LED_BY_KRAFT
 from controller.rules.releases import NEWEST, Evidence, Profile, Release, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
 from controller.rules.timing import CLEAN_STOP_MS, CONTEXT_LOADED, UNFINISHED, Time
@@ -340,7 +341,8 @@ class Header(msgspec.Struct, array_like=True):
     @property
     def led_by_kraft(self) -> bool:
         """Return whether a KRaft controller leads. Without /controller it leads until a broker takes over."""
-        return self.kraft_owns_controller or (self.phase is FOLLOWING and self.migration.led_by_kraft)
+        # Each explanation asks it four times, so the phases stand here without a call.
+        return self.kraft_owns_controller or (self.phase is FOLLOWING and self.migration.phase in LED_BY_KRAFT)
 
     @property
     def in_kraft_mode(self) -> tuple[BrokerId, ...]:

@@ -66,6 +66,7 @@ NOT_IN_A_LOOK_AT_WORK: Final = frozenset({"headline", "is_well", *NOT_IN_A_LOOK}
 _OF_THE_PAST: Final = ("changes", "last host")
 _BY_THE_CONTROLLER: Final = (*_OF_THE_PAST, "leads", "partitions", "", "migration", "way back", "preferred")
 _NOT_THE_LEADER: Final = re.compile(r"(broker \d+ is not the leader)[^.]*\.")
+_MAY_HANG: Final = re.compile(r" \(restart (?:it if it|one that) hangs\)")
 _HOW_A_BROKER_LEFT: Final = re.compile(
     r"(broker \d+ |^)(crashed|shut down cleanly|left|never registered)"
     r"( at zxid 0x[0-9a-f]+|,? unseen)?"
@@ -176,8 +177,8 @@ def differing_from_page(known: Answers, found: Answers) -> dict[str, tuple[Any, 
 
 
 def _without_why(text: str) -> str:
-    """Return the text without the reason why a preferred replica does not lead, which is in the past."""
-    return _NOT_THE_LEADER.sub(r"\1.", text)
+    """Return the text without what is in the past: why another replica leads, and that a broker may hang."""
+    return _MAY_HANG.sub("", _NOT_THE_LEADER.sub(r"\1.", text))
 
 
 def without(answer: Any, fields: Collection[str]) -> Any:
