@@ -110,7 +110,7 @@ class BrokersConfig:
             raise StreamError(str(error)) from error
 
     def read(self) -> tuple[GivenSettings, Profile | None, tuple[BrokerId, ...], TopicRanks, int]:
-        """Return what the core is told of the cluster, in the order of `Header.configure`."""
+        """Return what the operator set for the cluster, in the order of `Header.configure`."""
         profile = None if self.kafka_version is None else profile_of(read_release(self.kafka_version))
         if self.clean_stop_pages_after_seconds < 0:
             raise ValueError(

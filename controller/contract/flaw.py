@@ -31,11 +31,8 @@ class Flaw(Enum):
     @property
     def predicate(self) -> str:
         """Return what is wrong with the znode."""
-        return (
-            f"has {self.value}"
-            if self in (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION, Flaw.WRONG_NAME)
-            else f"is {self.value}"
-        )
+        verb = "has" if self in (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION, Flaw.WRONG_NAME) else "is"
+        return f"{verb} {self.value}"
 
     __hash__ = object.__hash__
 

@@ -201,8 +201,7 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
         isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch and action.replica not in back
         for tp in tx.certainty.waiting(event)
         if deletes or not tx.state.topics[tp.topic].queued_for_deletion
-        for action in tx.state.topics[tp.topic].partitions[tp.partition].queue
-        if action.event == event.id
+        for action in tx.certainty.actions_at(tp, event)
     )
 
 

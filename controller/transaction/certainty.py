@@ -182,9 +182,12 @@ class Certainty:
     def actions_of(self, event: Event) -> Iterator[AnyAction]:
         """Yield the queued actions of the event."""
         for tp in self.waiting(event):
-            for action in self._state.topics[tp.topic].partitions[tp.partition].queue:
-                if action.event == event.id:
-                    yield action
+            yield from self.actions_at(tp, event)
+
+    def actions_at(self, tp: TopicPartition, event: Event) -> list[AnyAction]:
+        """Return the event's queued actions on a partition that waits."""
+        queue = self._state.topics[tp.topic].partitions[tp.partition].queue
+        return [action for action in queue if action.event == event.id]
 
     def _certain_batches(self, event: Event, events: Mapping[int, Event]) -> Sequence[Batch]:
         """Return the request batches that no due write precedes, in this event or in an older event.
