@@ -192,10 +192,10 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
     A controller that wrote nothing in the event hung, or owed nothing, or read a later event or registration with it.
     The departure of a broker that is back may have been missed. To retry a topic's deletion may wait for a broker.
     """
-    deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
+    deletes = event.kind is EventKind.TOPIC_DELETION and event.last_write_ms > 0
     failed, brokers = event.failed_brokers, tx.header.brokers
     back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
-    if not event.first_write_ms and (back or len(due) > 1):
+    if not event.last_write_ms and (back or len(due) > 1):
         return False
     return any(
         isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch and action.replica not in back

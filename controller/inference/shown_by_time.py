@@ -214,7 +214,7 @@ def _waits(header: Header, start: Event) -> bool:
     Time alone counts an event without writes as begun, once the writes of older events are late.
     """
     if (
-        start.first_write_ms
+        start.last_write_ms
         or start.taken_up
         or not {start.started_broker, start.bounced_broker} & header.brokers.keys()
     ):

@@ -241,6 +241,7 @@ class PendingEvents:
         event.pending -= 1
         if seen:
             self.mark_begun(event.id)
+            event.last_write_ms = self._header.time_ms
             if event.id not in self.fresh:
                 self._measure_load(event)
                 reaction_times.wrote(self._header, event, self._header.time_ms)

@@ -19,7 +19,6 @@ _SLOWEST: Final = 5
 
 def wrote(header: Header, event: Event, now_ms: int) -> None:
     """Measure an observed write of the event. `event` already counts the write as seen."""
-    event.last_write_ms = now_ms
     if event.first_write_ms:
         return
     event.first_write_ms = now_ms

@@ -280,6 +280,7 @@ COME_TO_REST = {
     "stalled-while-a-removal-was-due": (2, 7),
     "two-departures-before-its-term-ended": None,
     "two-returns-across-a-gap": (0, 10),
+    "undone-after-its-first-write": (0, 10),
 }
 
 
