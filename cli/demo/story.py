@@ -13,8 +13,7 @@ from contextlib import closing
 from kafka.admin import KafkaAdminClient, NewTopic
 from kafka.errors import KafkaError, TopicAlreadyExistsError, UnknownTopicOrPartitionError
 
-from cli.demo.narrator import Narrator
-from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, PublishedCluster, Stage
+from cli.demo.stage import BROKER_IDS, SESSION_SECONDS, Narrator, PublishedCluster, Stage
 from wording.sentences import counted
 
 _Assignments = Mapping[str, tuple[tuple[int, ...], ...]]

@@ -26,7 +26,7 @@ from dashboards.page.interface import PagePath
 from dashboards.page.newest_pages import NewestPages, PageConfig, PageState, RenderedPage, compressed
 from dashboards.page.resources import Answer, Resources, named, recent
 from dashboards.page.templates import render
-from dashboards.serving.pool import Pool
+from dashboards.serving.http import Pool
 from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from outputs.transitions import Transitions
 from questions.clients.groups import NO_CLIENTS

@@ -7,21 +7,25 @@ import binascii
 import hashlib
 import hmac
 import logging
+import math
 import os
 import re
 import socket
 import ssl
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from ipaddress import ip_address
 from typing import Final
 
 import anyio
 import uvicorn
+from anyio import CapacityLimiter, Semaphore, to_thread
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
-from starlette.responses import PlainTextResponse
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dashboards.errors import ServeError
@@ -306,3 +310,44 @@ def _listening_socket(listening: Listening, figures: HttpFigures) -> socket.sock
         reason = getattr(error, "strerror", None) or error
         raise ServeError(f"cannot listen on {listen}: {reason}. Free it or choose another") from error
     return listening_socket
+
+
+WAIT_SECONDS: Final = 5.0
+RETRY_AFTER_SECONDS: Final = 5
+BUSY: Final = f"Kontrast computes other pages at the moment. Ask again in {RETRY_AFTER_SECONDS} seconds."
+
+
+class Pool:
+    """Threads for answers that take long to compute.
+
+    Python computes in one thread at a time, so more threads finish no earlier, but delay the event loop.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._free = Semaphore(threads)
+        self._threads = CapacityLimiter(math.inf)  # without a limit, because `_free` limits the threads
+
+    async def answer(
+        self,
+        request: Request,
+        make: Callable[[Request], Response],
+        at_hand: Callable[[Request], Response | None] = lambda _: None,
+    ) -> Response:
+        """Make the answer in a thread, unless the client has left. Raise HTTPException 503 if none is free in time.
+
+        An answer that is `at_hand` needs no thread. While others waited for one, it may have been made.
+        """
+        if (answer := at_hand(request)) is not None:
+            return answer
+        try:
+            with anyio.fail_after(WAIT_SECONDS):
+                await self._free.acquire()
+        except TimeoutError:
+            raise HTTPException(503, BUSY, {"Retry-After": str(RETRY_AFTER_SECONDS)}) from None
+        try:
+            if await request.is_disconnected():
+                return Response()  # no client is left to read it
+            answer = at_hand(request)
+            return await to_thread.run_sync(make, request, limiter=self._threads) if answer is None else answer
+        finally:
+            self._free.release()

@@ -13,7 +13,7 @@ from dashboards.exporter.config import ServeConfig
 from dashboards.page import newest_pages, routes
 from dashboards.page.interface import API
 from dashboards.page.newest_pages import NewestPages, PageState
-from dashboards.serving import pool
+from dashboards.serving import http
 from lab.bench.serve import BROKERS, Outputs, serving
 from questions.known_clusters import KnownCluster
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
@@ -99,7 +99,7 @@ def test_viewers_who_ask_at_once_share_one_rendering_in_the_form_that_each_accep
 
 @pytest.mark.parametrize(("prefix", "media_type"), [("", "text/html; charset=utf-8"), (API, "application/json")])
 def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypatch, prefix, media_type):
-    monkeypatch.setattr(pool, "WAIT_SECONDS", 0.1)
+    monkeypatch.setattr(http, "WAIT_SECONDS", 0.1)
     begun, released = threading.Event(), threading.Event()
     whole = KnownCluster.whole
     monkeypatch.setattr(KnownCluster, "whole", lambda *asked: (begun.set(), released.wait(30), whole(*asked))[2])
@@ -110,7 +110,7 @@ def test_a_full_pool_is_said_with_the_time_to_ask_again(exporter, rows, monkeypa
         assert begun.wait(30)
         status, headers, body = exporter.get(path)
         assert (status, headers["retry-after"], headers["content-type"]) == (503, "5", media_type)
-        assert pool.BUSY in body.decode()
+        assert http.BUSY in body.decode()
         assert exporter.get(f"{prefix}/clusters/north")[0] == 200  # other pages have their own threads
         released.set()
 

@@ -8,7 +8,7 @@ from dashboards.errors import ServeError
 from dashboards.probe.broker import Leader, ProbeError, choose_endpoint
 from dashboards.probe.comparison import DifferenceKind, PartitionDifference, differences, lasting, may_be_compared
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
-from dashboards.probe.findings import BrokerFindings, open_alert
+from dashboards.probe.prober import BrokerFindings, open_alert
 from questions.cluster_rows import ClusterSnapshot
 from questions.memory import Memory
 from tests.controller.znode_history import ZnodeHistory

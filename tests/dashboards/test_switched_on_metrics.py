@@ -11,11 +11,10 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.delivery import Delivery
 from dashboards.alerting.sender import delivery_collector
 from dashboards.catalogue.table import CATALOGUE
+from dashboards.exporter.server import broker_view_collector, quorum_collector
 from dashboards.probe.comparison import CurrentRows, DifferenceKind, PartitionDifference
 from dashboards.probe.config import ProbeConfig
-from dashboards.probe.findings import BrokerFindings
-from dashboards.probe.metrics import broker_view_collector, quorum_collector
-from dashboards.probe.prober import ProbedBroker, Prober
+from dashboards.probe.prober import BrokerFindings, ProbedBroker, Prober
 from dashboards.probe.quorum import QuorumProbe, QuorumSeen
 from migration.comparison.view import CopiedSubject
 from migration.nodes.nodes import Quorum

@@ -27,8 +27,11 @@ def demo(*, once: bool, keep: Path | None, port: int) -> int:
     broker is killed and returns, a topic is deleted. It stays up until Ctrl-C and leaves no process behind.
     """
     need_extra("job", "demo")
-    from cli.demo.narrator import Narrator  # not for --help
-    from cli.demo.stage import Stage, StageError
+    from cli.demo.stage import (
+        Narrator,  # not for --help
+        Stage,
+        StageError,
+    )
     from cli.demo.story import ChapterFailedError, play
     from cli.embedded.process import EmbeddedError
     from streaming.errors import StreamError
