@@ -7,6 +7,8 @@
 
 # Programs that the tests run may have been put beside Python.
 export PATH := $(CURDIR)/.venv/bin:$(PATH)
+# Some images set it. Then each of the hundreds of processes of a run compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 TEST_ARGS ?=
 BENCH_ARGS ?=
 

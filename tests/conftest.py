@@ -84,6 +84,11 @@ def pytest_itemcollected(item: pytest.Item) -> None:
             item.add_marker(pytest.mark.xdist_group(name))
 
 
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a text of up to megabytes by its beginning, because the processes of a run send each other all names."""
+    return f"{val[:60]!r}..." if isinstance(val, str | bytes) and len(val) > 200 else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Choose the tests, order them with the longest first, and start the servers that they need."""

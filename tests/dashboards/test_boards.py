@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
-import jsonschema
 import msgspec
 import promql_parser
 import pytest
@@ -68,6 +67,8 @@ def selectors(expression: object) -> Iterator[promql_parser.VectorSelector]:
 
 def problems_of(content: dict) -> list[str]:
     """Return the places where a board does not fit Grafana's types, in words."""
+    import jsonschema  # which takes seconds, and every process of a run imports every test
+
     validator = jsonschema.Draft7Validator(SCHEMA)
     found = []
     for error in validator.iter_errors(content):

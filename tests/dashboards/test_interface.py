@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from controller.contract.effect_rows import Transition
 from controller.restore.stored_context import new_context
@@ -62,6 +61,8 @@ def findings(path: str, status: int, body: bytes) -> list[str]:
     answers = STRICT["paths"][API + path]["get"]["responses"]
     assert str(status) in answers, body
     schema = answers[str(status)]["content"]["application/json"]["schema"]
+    from jsonschema import Draft202012Validator  # which takes seconds, and every process of a run imports every test
+
     validator = Draft202012Validator({**schema, "components": STRICT["components"]})
     return [error.message for error in validator.iter_errors(json.loads(body))]
 
@@ -162,6 +163,8 @@ def test_the_document_is_served(exporter):
 
 
 def test_what_the_document_refers_to_is_in_it():
+    from jsonschema import Draft202012Validator
+
     text = json.dumps(document())
     for name in set(part.partition('"')[0] for part in text.split("#/components/schemas/")[1:]):
         assert name in document()["components"]["schemas"]

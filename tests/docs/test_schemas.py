@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import typing
 
 import msgspec
 import pytest
 from hypothesis import given, settings, strategies as st
-from jsonschema import Draft202012Validator
 
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.outputs import STANDING_OUTPUTS, BadRowError, OutputRow, decode_row, encode_row
 from lab.pages import DOCS, schemas
 
-VALIDATORS = {
-    output: Draft202012Validator(json.loads((DOCS / "schemas" / f"{output}.json").read_text(encoding="utf-8")))
-    for output in schemas.ALL_OUTPUTS
-}
 KINDS = typing.get_args(OutputRow)
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
+
+
+@functools.cache
+def validator_of(output):
+    from jsonschema import Draft202012Validator  # which takes seconds, and every process of a run imports every test
+
+    return Draft202012Validator(json.loads((DOCS / "schemas" / f"{output}.json").read_text(encoding="utf-8")))
 
 
 def any_row(kind):
@@ -78,8 +81,8 @@ def outputs_of(kind):
 @pytest.mark.generated
 def test_the_committed_files_are_current():
     for output in schemas.ALL_OUTPUTS:
-        committed = json.loads((DOCS / "schemas" / f"{output}.json").read_text(encoding="utf-8"))
-        Draft202012Validator.check_schema(committed)
+        committed = validator_of(output).schema
+        validator_of(output).check_schema(committed)
         assert committed == json.loads(json.dumps(schemas.schema_of(output))), "run `make docs`"
     assert {path.stem for path in (DOCS / "schemas").iterdir()} == set(schemas.ALL_OUTPUTS)
 
@@ -89,14 +92,14 @@ def test_the_committed_files_are_current():
 @given(data=st.data())
 def test_every_row_is_valid_in_its_output_and_in_no_other(kind, data):
     written = json.loads(encode_row(data.draw(any_row(kind))))
-    assert {output for output, validator in VALIDATORS.items() if validator.is_valid(written)} == set(outputs_of(kind))
+    assert {output for output in schemas.ALL_OUTPUTS if validator_of(output).is_valid(written)} == set(outputs_of(kind))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 @settings(deadline=None, max_examples=5)
 @given(data=st.data())
 def test_what_lacks_a_field_or_has_one_of_another_type_is_refused_by_both(kind, data):
-    validator = VALIDATORS[outputs_of(kind)[0]]
+    validator = validator_of(outputs_of(kind)[0])
     written = json.loads(encode_row(data.draw(any_row(kind))))
     (definition,) = (each for each in validator.schema["$defs"].values() if each["title"] == kind.__name__)
     for name in definition["required"]:
@@ -118,5 +121,5 @@ def test_what_lacks_a_field_or_has_one_of_another_type_is_refused_by_both(kind, 
 def test_a_field_that_a_newer_kontrast_adds_disturbs_neither(kind, data):
     row = data.draw(any_row(kind))
     written = {**json.loads(encode_row(row)), "added_later": 1}
-    assert VALIDATORS[outputs_of(kind)[0]].is_valid(written)
+    assert validator_of(outputs_of(kind)[0]).is_valid(written)
     assert decode_row(json.dumps(written)) == row
