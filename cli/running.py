@@ -199,7 +199,9 @@ def _worst(codes: Collection[int | None]) -> int:
 
 
 def _start(parts: Mapping[str, Part], stops: Mapping[str, StopRequest], happened: _Happened) -> None:
-    _share_few_heaps()
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallopt"):  # glibc
+        library.mallopt(_M_ARENA_MAX, _MOST_HEAPS)
     for name, part in parts.items():
         label = f"{name}: " if len(parts) > 1 else ""
         threading.Thread(target=_run, args=(name, label, part, stops[name], happened), name=name, daemon=True).start()
@@ -223,13 +225,6 @@ def _run(name: str, label: str, part: Part, stop: threading.Event, happened: _Ha
         happened.put(_Ended(name, code))
 
 
-def _share_few_heaps() -> None:
-    """Let the threads that start from now on share few heaps of the C library, if it is glibc."""
-    library = ctypes.CDLL(None)
-    if hasattr(library, "mallopt"):
-        library.mallopt(_M_ARENA_MAX, _MOST_HEAPS)
-
-
 def _code_of(signal_number: int) -> int:
     return 128 + signal_number
 
@@ -250,9 +245,16 @@ def _signals_put_into(happened: _Happened) -> Iterator[None]:
         asked.append(number)
         happened.put(_Stop(number))
 
-    before = {number: signal.signal(number, on_signal) for number in (signal.SIGINT, signal.SIGTERM)}
+    with signals_to(on_signal):
+        yield
+
+
+@contextmanager
+def signals_to(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Give SIGINT and SIGTERM to this handler, even in a shell's background job, which would ignore SIGINT."""
+    before = {number: signal.signal(number, handler) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, earlier in before.items():
+            signal.signal(number, earlier)

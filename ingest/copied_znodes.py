@@ -42,7 +42,9 @@ def read_copied_znodes(
         values = read_everything(zookeeper, show)
         values |= _read_besides(zookeeper)
         hidden = set(zookeeper.forbidden)
-        acls = answers(zookeeper, GetACL, _with_acls(values), hidden)
+        # The ACL matters of parents and of znodes that Kafka hides. A topic has its parent's owner.
+        guarded = sorted({*_PARENTS, *(path for path in values if path.startswith(_SECRET))})
+        acls = answers(zookeeper, GetACL, guarded, hidden)
         owners = {path: _owners(found[0]) for path, found in acls if found is not None}
         return CopiedZnodes(values, frozenset(hidden), owners)
 
@@ -57,11 +59,6 @@ def _read_besides(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
         level = [f"{parent}/{name}" for parent, names in children.items() for name in names]
         paths += level
     return {path: value for path, value in zookeeper.read_values(paths).values.items() if value is not None}
-
-
-def _with_acls(values: Iterable[str]) -> list[str]:
-    """Return the znodes whose ACL matters, parents and znodes that Kafka hides. A topic has its parent's owner."""
-    return sorted({*_PARENTS, *(path for path in values if path.startswith(_SECRET))})
 
 
 def _owners(acls: Iterable[ACL]) -> frozenset[tuple[str, str]]:

@@ -55,7 +55,12 @@ def forget(stream: Address, cluster: str, generation: int, stop: threading.Event
             return True
         with closing(_kafka_sink(stream, cluster, stop)) as sink:
             newest = sink.newest_record()
-            _refuse_recent(stream, cluster, newest)
+            if (
+                newest
+                and newest.kind is not RecordKind.FORGOTTEN
+                and abs(time.time() - newest.observed_ms / 1000) < _RECENT_SECONDS
+            ):
+                raise IngestError(_watched(stream, cluster))
             if stop.wait(_LISTENS_SECONDS):
                 return False
             if sink.newest_record() != newest:
@@ -75,13 +80,6 @@ def _kafka_sink(stream: KafkaAddress, cluster: str, stop: threading.Event) -> Ka
     from ingest.sinks.kafka_sink import KafkaSink  # here, because a journal needs no Kafka client
 
     return KafkaSink(stream, cluster, stop, check=lambda _: None, creates_topics=False)
-
-
-def _refuse_recent(stream: Address, cluster: str, newest: Record | None) -> None:
-    if newest is None or newest.kind is RecordKind.FORGOTTEN:
-        return
-    if abs(time.time() - newest.observed_ms / 1000) < _RECENT_SECONDS:
-        raise IngestError(_watched(stream, cluster))
 
 
 def _watched(stream: Address, cluster: str) -> str:

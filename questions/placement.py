@@ -127,7 +127,7 @@ class PlaceReplicas(Question, frozen=True):
             placed = placed_by_kafka(context, self.topics, self.brokers, rack_aware=self.rack_aware, **draw)
         except PlacementError as error:
             raise NotFoundError(str(error)) from error
-        return placed, movement_to(context, placed)
+        return placed, _movement(current_assignment(context, {tp.topic for tp in placed}), placed)
 
 
 def current_assignment(context: Context, topics: Collection[str] = ()) -> dict[TopicPartition, tuple[BrokerId, ...]]:
@@ -223,11 +223,6 @@ def least_movement(context: Context, topics: Collection[str], brokers: Collectio
         for left in racks.keys() & set(replicas).difference(to):
             load[left] -= 1
     return _movement(moving, placed)
-
-
-def movement_to(context: Context, placed: Assignment) -> Movement:
-    """Return the changes of a placement. Raise UnplaceableError for a missing topic."""
-    return _movement(current_assignment(context, {tp.topic for tp in placed}), placed)
 
 
 def _movement(assignment: Assignment, placed: Assignment) -> Movement:

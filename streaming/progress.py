@@ -250,7 +250,7 @@ class JobProgress(StreamingQueryListener):
             state_bytes=sum(state.memoryUsedBytes for state in states),
             state_values=sum(state.numRowsTotal for state in states),
             state_commit_ms=sum(state.commitTimeMs for state in states),
-            clusters=self._progress_by_cluster(reported, written),
+            clusters={each.cluster: self._progress_of(each, written) for each in reported if not each.forgotten},
             processes=self._newest_uses(),
         )
 
@@ -281,10 +281,6 @@ class JobProgress(StreamingQueryListener):
         if now - self._uses_read_at >= _READ_USES_EVERY_SECONDS:
             self._uses, self._uses_read_at = uses_of(self._java), now
         return self._uses
-
-    def _progress_by_cluster(self, reported: list[Applied], written: ClockReading) -> dict[str, ClusterProgress]:
-        known = [applied for applied in reported if not applied.forgotten]
-        return {applied.cluster: self._progress_of(applied, written) for applied in known}
 
     def _progress_of(self, applied: Applied, written: ClockReading) -> ClusterProgress:
         return ClusterProgress(

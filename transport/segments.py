@@ -261,7 +261,7 @@ def find_tail(segments: tuple[Segment, ...], declared: JournalFormat) -> Tail:
         with segment.path.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
             for position, tail in _growing_tails(file.fileno(), size):
-                found = _last_newline(tail) if mark is None else _last_mark(mark, tail)
+                found = _last_mark(mark, tail)
                 if found is not None:
                     return Tail(max(begun_at, segment.start + position + found.offset), found.batch)
     return Tail(begun_at)
@@ -277,12 +277,10 @@ def _growing_tails(descriptor: int, size: int) -> Iterator[tuple[int, bytes]]:
         yield -1, b"\n" + os.pread(descriptor, size, 0)
 
 
-def _last_newline(tail: bytes) -> Tail | None:
-    offset = tail.rfind(b"\n") + 1
-    return Tail(offset) if offset else None
-
-
-def _last_mark(mark: re.Pattern[bytes], tail: bytes) -> Tail | None:
+def _last_mark(mark: re.Pattern[bytes] | None, tail: bytes) -> Tail | None:
+    """Return the end of the last batch or checked line, without a mark of the last line."""
+    if mark is None:
+        return Tail(tail.rfind(b"\n") + 1) if b"\n" in tail else None
     last = None
     for last in mark.finditer(tail):  # noqa: B007 (only the last one is wanted)
         pass

@@ -70,6 +70,7 @@ class _Story:
         self._narrator.chapter(f"Broker {victim} is killed, and its ZooKeeper session ends after {SESSION_SECONDS} s")
         lost = [name for name, replicas in _assignments(TOPICS).items() if replicas == (victim,)]
         moved = [name for name, leader in before.leaders.items() if leader == victim and name not in lost]
+        page = "PartitionsOffline" if lost else "BrokerCrashed"
         self._stage.cluster.brokers[victim].kill()
         seen = self._expect(
             "offline partitions are named, the others have new leaders",
@@ -77,7 +78,7 @@ class _Story:
                 "brokers": lambda picture: (picture.brokers, len(BROKER_IDS) - 1),
                 "online": lambda picture: (picture.online, len(before.leaders) - len(lost)),
                 "unusable": lambda picture: (picture.unusable, dict.fromkeys(lost, "no_live_in_sync_replica")),
-                "pages": lambda picture: (sorted(picture.pages), sorted(_pages_of(victim, lost))),
+                "pages": lambda picture: (list(picture.pages), [f"{page}/broker {victim}"]),
                 "led by the dead broker": lambda picture: (_led_by(victim, picture), []),
             },
         )
@@ -164,11 +165,6 @@ def _assignments(topics: _Assignments) -> dict[str, tuple[int, ...]]:
         for topic, partitions in topics.items()
         for number, replicas in enumerate(partitions)
     }
-
-
-def _pages_of(victim: int, lost: list[str]) -> list[str]:
-    """Return the expected page, about the offline partitions, or about the broker if none is offline."""
-    return [f"{'PartitionsOffline' if lost else 'BrokerCrashed'}/broker {victim}"]
 
 
 def _led_by(broker: int, picture: PublishedCluster) -> list[str]:

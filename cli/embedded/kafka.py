@@ -93,7 +93,7 @@ class KafkaBroker(EmbeddedServer):
             raise EmbeddedError(f"{self.name} cannot listen on {self.bootstrap_server}: the port is in use")
         self._wait_for_the_old_session()
         self._write_configuration()
-        self._log_begin = self._log_bytes()
+        self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         super().launch()
 
     def wait_until_ready(self) -> None:

@@ -290,17 +290,13 @@ def _option(section: str, key: Key) -> Callable[[Command], Command]:
     if key.is_table or (key.is_address and key.is_several):
         text, metavar = f"{text[:-1]}; repeatable]", "KEY=VALUE" if key.is_table else _metavar(key)
         return option_of(flag, option, multiple=True, callback=_joined, metavar=metavar, help=text)
-    return option_of(flag, *_short_flag(flag), option, metavar=_metavar(key), help=text)
+    in_seconds = (flag.removesuffix("-seconds"),) if flag.endswith("-timeout-seconds") else ()  # as users expect
+    return option_of(flag, *in_seconds, option, metavar=_metavar(key), help=text)
 
 
 def _joined(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> str | None:
     """Return the values in one text, as the environment has them, or None without the flag."""
     return ",".join(values) if values else None
-
-
-def _short_flag(flag: str) -> tuple[str, ...]:
-    """Return the short form of a flag in seconds, without its unit, because users expect seconds."""
-    return (flag.removesuffix("-seconds"),) if flag.endswith("-timeout-seconds") else ()
 
 
 def _metavar(key: Key) -> str:

@@ -208,14 +208,10 @@ def _how(header: Header, brokers: list[BrokerId], left: Departure) -> str:
         at = f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen"
         return f"{listed(brokers)} {left.value}{at}"
     times_ms = [departure.time_ms for departure in departures]
+    lasted_s = -((min(times_ms) - max(times_ms)) // 1_000)  # rounded up
     racks = {departure.rack for departure in departures}
     rack = f", rack {racks.pop()}" if len(racks) == 1 and None not in racks else ""
-    return f"{listed(brokers)} {left.value} within {_lasting(max(times_ms) - min(times_ms))}{rack}"
-
-
-def _lasting(ms: int) -> str:
-    """Return a duration rounded up to a whole second."""
-    return duration(max(1, -(-ms // 1_000)) * 1_000)
+    return f"{listed(brokers)} {left.value} within {duration(max(1, lasted_s) * 1_000)}{rack}"
 
 
 def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId], how: str) -> Condition:

@@ -126,7 +126,8 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
         follow_incidents(header, away)
         by_incident = tuple(affected_by_incident(header))
         of_partitions = list(conditions_of_partitions(header, by_incident))
-        paged = _paged(of_partitions)
+        # The incidents that page already, because clients cannot use partitions, or not with acks=all.
+        paged = {found.subject for found in of_partitions if found.kind in _UNUSABLE and found.severity is None}
         yield from of_partitions
         yield from conditions_of_brokers(header, away, by_incident, paged, state.count_hosted)
         yield from conditions_of_controller(header)
@@ -139,11 +140,6 @@ def _conditions(state: MutableState, *, sees_cluster: bool) -> Iterator[Conditio
             yield condition
     yield from conditions_of_ensemble(header)
     yield from _conditions_of_replica(header)
-
-
-def _paged(of_partitions: list[Condition]) -> set[str]:
-    """Return the incidents that page already, because clients cannot use partitions, or not with acks=all."""
-    return {found.subject for found in of_partitions if found.kind in _UNUSABLE and found.severity is None}
 
 
 def _is_blind(header: Header) -> bool:
@@ -203,6 +199,7 @@ def _occurred(header: Header, paged: Collection[str]) -> Iterator[Condition]:
         kind, group, before = ALERT_KINDS[occurrence.kind], occurrence.kind, header.alerts.open.get(alert_id)
         if occurrence.broker is not None:
             group = group_of(occurrence.broker, header)
+        past = f"it did not happen again for {duration(kind.lasts_ms)}"
         # A page of the incident has the cause, so the failure itself does not page beside it or after it.
         is_told = before.severity is Severity.WARN if before else group in paged
         yield Condition(
@@ -211,7 +208,7 @@ def _occurred(header: Header, paged: Collection[str]) -> Iterator[Condition]:
             group=group,
             severity=Severity.WARN if kind is kinds.LOG_DIR_FAILED and is_told else None,
             cause=_sentence_of(occurrence, kind),
-            ending=_ending_of(kind),
+            ending=f"{kind.ends_early}, or {past}" if kind.ends_early else past,
             since_ms=occurrence.since_ms,
             evidence=occurrence.evidence if occurrence.concerned <= 1 else (occurrence.cause, *occurrence.evidence),
             partitions=occurrence.concerned,
@@ -226,11 +223,6 @@ def _mend_of(occurrence: Occurrence, header: Header) -> Advice:
     found = [each for each in flawed_znodes(header) if each.path in occurrence.about]
     first = min(found, key=lambda each: not each.is_deadly, default=None)
     return Advice("Nothing is to be done, because Kafka goes on.") if first is None else Advice(first.consequence.mend)
-
-
-def _ending_of(kind: AlertKind) -> str:
-    past = f"it did not happen again for {duration(kind.lasts_ms)}"
-    return f"{kind.ends_early}, or {past}" if kind.ends_early else past
 
 
 def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:

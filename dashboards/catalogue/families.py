@@ -17,7 +17,7 @@ from prometheus_client.samples import Exemplar
 from prometheus_client.utils import floatToGoString
 
 from dashboards.catalogue.metric import Metric, MetricType
-from transport.forwarding import Example, Lag
+from transport.forwarding import Lag
 from transport.printable import label_value
 
 _Source = TypeVar("_Source")
@@ -49,13 +49,11 @@ def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
         for bound, count, example in zip(lag.bounds_seconds, lag.counts, lag.examples, strict=True):
             reached += count
             bucket = (floatToGoString(bound), reached)  # type: ignore[no-untyped-call]
-            buckets.append(bucket if example is None else (*bucket, _exemplar(example)))
+            if example is not None:
+                shown = Exemplar({"zxid": f"{example.zxid:#x}"}, example.lag_seconds, example.at_seconds)
+            buckets.append(bucket if example is None else (*bucket, shown))
         family.add_metric(labels, buckets, lag.sum_seconds)
     return family
-
-
-def _exemplar(example: Example) -> Exemplar:
-    return Exemplar({"zxid": f"{example.zxid:#x}"}, example.lag_seconds, example.at_seconds)
 
 
 class TableCollector(Collector, Generic[_Source]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import attrgetter
 from types import MappingProxyType
 
 from controller.contract.forwarder_status import Ensemble, ZooKeeperServer
@@ -21,8 +22,7 @@ from dashboards.catalogue.metric import Metric
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster
 from questions.cluster_rows import ClusterSnapshot, problem_since_ms
 
-_Read = Callable[[MigrationRow, DetailLimits], Iterator[Sample]]
-_Samples = Callable[[ReadyCluster, GaugesRow], Iterator[Sample]]
+_Samples = Callable[[ReadyCluster, GaugesRow], Iterable[Sample]]
 
 _PHASES = tuple(phase.value for phase in MigrationPhase)
 _LED_BY_KRAFT = frozenset(phase.value for phase in LED_BY_KRAFT)
@@ -30,7 +30,7 @@ _ROLLBACK_VERDICTS = (YES, RAISE_EPOCH, LOSES, NO, DONE)
 _SAFE = frozenset({YES, DONE})
 
 
-def _of_row(read: _Read) -> _Samples:
+def _of_row(read: Callable[[MigrationRow, DetailLimits], Iterable[Sample]]) -> _Samples:
     def samples(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
         if ready.snapshot.migration is not None:
             yield from read(ready.snapshot.migration, ready.limits)
@@ -65,47 +65,13 @@ def _by_mode(row: MigrationRow) -> Mapping[str, tuple[BrokerId, ...]]:
     return {"zookeeper": row.zookeeper_brokers, "kraft": row.kraft_brokers, "missing": row.missing_brokers}
 
 
-def _broker_counts(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
-    for mode, brokers in _by_mode(row).items():
-        yield (mode,), len(set(brokers))
-
-
 def _brokers(row: MigrationRow, limits: DetailLimits) -> Iterator[Sample]:
     named = sorted({(broker, mode) for mode, brokers in _by_mode(row).items() for broker in brokers})
     for broker, mode in named[: limits.brokers]:
         yield (str(broker), mode), 1
 
 
-def _leftovers(row: MigrationRow, limits: DetailLimits) -> Iterator[Sample]:
-    for leftover in tuple(dict.fromkeys(row.leftovers))[: limits.partitions]:
-        yield (leftover,), 1
-
-
-def _advice(row: MigrationRow, _: DetailLimits) -> Iterator[Sample]:
-    yield (row.rollback_sentence, row.next_step), 1
-
-
-# The samples of each metric for a ready cluster.
-MIGRATION_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
-    {
-        migration_metrics.MIGRATION_PHASE: _one_of(_PHASES, lambda row: row.phase),
-        migration_metrics.MIGRATION_PHASE_SINCE: _migration_figure(lambda row: row.since_ms / 1000),
-        migration_metrics.MIGRATION_PULSE_AGE: _migration_figure(_pulse_age),
-        migration_metrics.MIGRATION_OFFSET: _migration_figure(lambda row: row.offset),
-        migration_metrics.MIGRATION_ROLLBACK_SAFE: _migration_figure(lambda row: row.rollback in _SAFE),
-        migration_metrics.MIGRATION_ROLLBACK: _one_of(_ROLLBACK_VERDICTS, lambda row: row.rollback),
-        migration_metrics.MIGRATION_ROLLBACK_EPOCH: _migration_figure(lambda row: row.rollback_epoch),
-        migration_metrics.MIGRATION_HIGHEST_EPOCH: _migration_figure(lambda row: row.highest_state_epoch),
-        migration_metrics.MIGRATION_NEVER_ELECTED: _migration_figure(lambda row: row.never_elected_partitions),
-        migration_metrics.MIGRATION_BROKERS: _of_row(_broker_counts),
-        migration_metrics.MIGRATION_BROKER: _of_row(_brokers),
-        migration_metrics.MIGRATION_LEFTOVER: _of_row(_leftovers),
-        migration_metrics.MIGRATION_ADVICE: _of_row(_advice),
-    }
-)
-
-
-def _of_ensemble(read: Callable[[Ensemble], Iterator[Sample]]) -> _Samples:
+def _of_ensemble(read: Callable[[Ensemble], Iterable[Sample]]) -> _Samples:
     def samples(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
         ensemble = ensemble_at(gauges.ensemble, gauges.time_ms)
         if ensemble is not None:
@@ -130,27 +96,6 @@ def _by_server(read: Callable[[ZooKeeperServer], float], per: int = 1) -> _Sampl
     return _of_ensemble(samples)
 
 
-def _up(server: ZooKeeperServer) -> float:
-    return -1 if not server.mode and server.silent_ms < 0 else bool(server.mode)
-
-
-def _modes(ensemble: Ensemble) -> Iterator[Sample]:
-    for server in ensemble.servers:
-        if server.mode:
-            yield (server.address, server.mode), 1
-
-
-def _refused(ensemble: Ensemble) -> Iterator[Sample]:
-    for server in ensemble.servers:
-        for word in dict.fromkeys(server.refused):
-            yield (server.address, word), 1
-
-
-def _large_znodes(ensemble: Ensemble) -> Iterator[Sample]:
-    for znode in ensemble.large_znodes:
-        yield (znode.path,), znode.size_bytes
-
-
 def _gauge(read: Callable[[GaugesRow], float | None]) -> _Samples:
     samples = value_of(read)
     return lambda _, gauges: samples(gauges)
@@ -158,27 +103,6 @@ def _gauge(read: Callable[[GaugesRow], float | None]) -> _Samples:
 
 def _of_zxid(part: Callable[[int], int]) -> _Samples:
     return _gauge(lambda gauges: part(gauges.zxid) if gauges.zxid >= 0 else None)
-
-
-ZOOKEEPER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
-    {
-        cluster_metrics.ZOOKEEPER_SERVER_UP: _by_server(_up),
-        cluster_metrics.ZOOKEEPER_SERVER_MODE: _of_ensemble(_modes),
-        cluster_metrics.ZOOKEEPER_REFUSED: _of_ensemble(_refused),
-        cluster_metrics.ZOOKEEPER_VOTERS: _figure(lambda ensemble: ensemble.voters),
-        cluster_metrics.ZOOKEEPER_VOTERS_IN_SYNC: _figure(voters_in_sync),
-        cluster_metrics.ZOOKEEPER_ANSWER: _by_server(lambda server: server.answer_ms, 1_000),
-        cluster_metrics.ZOOKEEPER_LATENCY: _by_server(lambda server: server.latency_ms, 1_000),
-        cluster_metrics.ZOOKEEPER_FSYNC: _by_server(lambda server: server.fsync_ms, 1_000),
-        cluster_metrics.ZOOKEEPER_OUTSTANDING: _by_server(lambda server: server.outstanding),
-        cluster_metrics.ZOOKEEPER_CONNECTIONS: _by_server(lambda server: server.connections),
-        cluster_metrics.ZOOKEEPER_ZNODES: _by_server(lambda server: server.znodes),
-        cluster_metrics.ZOOKEEPER_DATA: _by_server(lambda server: server.data_bytes),
-        cluster_metrics.ZOOKEEPER_ZXID_LEFT: _of_zxid(lambda zxid: ZXID_COUNTER - (zxid & ZXID_COUNTER)),
-        cluster_metrics.ZOOKEEPER_ZNODE_BYTES: _of_ensemble(_large_znodes),
-        cluster_metrics.ZOOKEEPER_JUTE_MAXBUFFER: _figure(lambda ensemble: ensemble.jute_maxbuffer_bytes),
-    }
-)
 
 
 # Kafka's name of a state in the rows, and the label value that stands for it.
@@ -224,15 +148,6 @@ def _by_state(counts: Mapping[str, int], states: type[PartitionState] | type[Rep
     return {_STATE_LABELS.get(word, word): count for word, count in complete.items()}
 
 
-def _controller_info(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
-    if gauges.controller >= 0:
-        yield (str(gauges.controller),), 1
-
-
-def _controller_since(ready: ReadyCluster) -> float | None:
-    return None if ready.snapshot.controller is None else ready.snapshot.controller.since_ms / 1000
-
-
 def _broker_registered(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
     registered = {row.broker for row in ready.snapshot.brokers if row.registered}
     for broker in ready.brokers:
@@ -245,10 +160,6 @@ def _agreement(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
             yield (window,), agreement
 
 
-def _alerts_open(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    yield from sorted(ready.snapshot.alert_counts.items())
-
-
 def _maintenance_until(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
     ends_ms: dict[str, int] = {}
     for window in gauges.maintenance:
@@ -258,29 +169,24 @@ def _maintenance_until(_: ReadyCluster, gauges: GaugesRow) -> Iterator[Sample]:
         yield (broker,), until_ms / 1000
 
 
-def _offline_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    for row in ready.snapshot.unusable[: ready.limits.partitions]:
-        yield (row.topic, str(row.partition), str(row.problem)), problem_since_ms(row) / 1000
+_Partitions = Callable[[ClusterSnapshot], Sequence[PartitionRow]]
+_UNUSABLE: _Partitions = attrgetter("unusable")
+_REFUSING: _Partitions = attrgetter("under_min_isr")
 
 
-def _brought_back_by(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    for row in ready.snapshot.unusable[: ready.limits.partitions]:
-        brokers = row.isr or row.replicas  # a partition without a first leader needs any of its replicas
-        yield (row.topic, str(row.partition), _joined(brokers)), 1
+def _of_partitions(partitions: _Partitions, read: Callable[[PartitionRow], Sample]) -> _Samples:
+    """Return a sample for each of these partitions, as many as may be named. `read` gives labels after the name."""
+
+    def samples(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
+        for row in partitions(ready.snapshot)[: ready.limits.partitions]:
+            labels, value = read(row)
+            yield (row.topic, str(row.partition), *labels), value
+
+    return samples
 
 
-def _dropped(read: Callable[[ClusterSnapshot], Sequence[PartitionRow]]) -> _Samples:
-    return _of_cluster(lambda ready: max(0, len(read(ready.snapshot)) - ready.limits.partitions))
-
-
-def _under_min_isr_since(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    for row in ready.snapshot.under_min_isr[: ready.limits.partitions]:
-        yield (row.topic, str(row.partition)), problem_since_ms(row) / 1000
-
-
-def _in_sync_lacking(ready: ReadyCluster, _: GaugesRow) -> Iterator[Sample]:
-    for row in ready.snapshot.under_min_isr[: ready.limits.partitions]:
-        yield (row.topic, str(row.partition), _joined(row.in_sync_candidates)), row.in_sync_lacking
+def _dropped(partitions: _Partitions) -> _Samples:
+    return _of_cluster(lambda ready: max(0, len(partitions(ready.snapshot)) - ready.limits.partitions))
 
 
 def _joined(brokers: Iterable[BrokerId]) -> str:
@@ -290,10 +196,14 @@ def _joined(brokers: Iterable[BrokerId]) -> str:
 # Read as "KEY has these samples for a ready cluster".
 CLUSTER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
     {
-        cluster_metrics.CONTROLLER_INFO: _controller_info,
+        cluster_metrics.CONTROLLER_INFO: lambda _, gauges: (
+            [((str(gauges.controller),), 1)] if gauges.controller >= 0 else []
+        ),
         cluster_metrics.CONTROLLER_ACTIVE: _gauge(lambda gauges: gauges.controller >= 0),
         cluster_metrics.CONTROLLER_EPOCH: _gauge(lambda gauges: gauges.controller_epoch),
-        cluster_metrics.CONTROLLER_SINCE: _of_cluster(_controller_since),
+        cluster_metrics.CONTROLLER_SINCE: _of_cluster(
+            lambda ready: None if ready.snapshot.controller is None else ready.snapshot.controller.since_ms / 1000
+        ),
         cluster_metrics.CONTROLLER_CHANGES: _gauge(lambda gauges: gauges.controller_changes),
         cluster_metrics.PENDING_WRITES: _gauge(lambda gauges: gauges.pending_writes),
         cluster_metrics.BROKERS: _gauge(lambda gauges: gauges.active_brokers),
@@ -328,16 +238,63 @@ CLUSTER_SAMPLES: Mapping[Metric, _Samples] = MappingProxyType(
         cluster_metrics.INFERRED_WRITES: _counts(lambda gauges: gauges.inferences, *INFERENCES_BY_WRITE),
         cluster_metrics.INFERRED_EVENTS: _counts(lambda gauges: gauges.inferred_events, *INFERENCES),
         cluster_metrics.AGREEMENT: _agreement,
-        cluster_metrics.ALERTS_OPEN: _alerts_open,
+        cluster_metrics.ALERTS_OPEN: lambda ready, _: sorted(ready.snapshot.alert_counts.items()),
         cluster_metrics.MAINTENANCE_UNTIL: _maintenance_until,
-        cluster_metrics.OFFLINE_SINCE: _offline_since,
-        cluster_metrics.BROUGHT_BACK_BY: _brought_back_by,
-        cluster_metrics.DETAIL_DROPPED: _dropped(lambda snapshot: snapshot.unusable),
-        cluster_metrics.UNDER_MIN_ISR_SINCE: _under_min_isr_since,
-        cluster_metrics.IN_SYNC_LACKING: _in_sync_lacking,
-        cluster_metrics.UNDER_MIN_ISR_DROPPED: _dropped(lambda snapshot: snapshot.under_min_isr),
-        **MIGRATION_SAMPLES,
-        **ZOOKEEPER_SAMPLES,
+        cluster_metrics.OFFLINE_SINCE: _of_partitions(
+            _UNUSABLE, lambda row: ((str(row.problem),), problem_since_ms(row) / 1000)
+        ),
+        # A partition without a first leader needs any of its replicas.
+        cluster_metrics.BROUGHT_BACK_BY: _of_partitions(
+            _UNUSABLE, lambda row: ((_joined(row.isr or row.replicas),), 1)
+        ),
+        cluster_metrics.DETAIL_DROPPED: _dropped(_UNUSABLE),
+        cluster_metrics.UNDER_MIN_ISR_SINCE: _of_partitions(_REFUSING, lambda row: ((), problem_since_ms(row) / 1000)),
+        cluster_metrics.IN_SYNC_LACKING: _of_partitions(
+            _REFUSING, lambda row: ((_joined(row.in_sync_candidates),), row.in_sync_lacking)
+        ),
+        cluster_metrics.UNDER_MIN_ISR_DROPPED: _dropped(_REFUSING),
+        migration_metrics.MIGRATION_PHASE: _one_of(_PHASES, lambda row: row.phase),
+        migration_metrics.MIGRATION_PHASE_SINCE: _migration_figure(lambda row: row.since_ms / 1000),
+        migration_metrics.MIGRATION_PULSE_AGE: _migration_figure(_pulse_age),
+        migration_metrics.MIGRATION_OFFSET: _migration_figure(lambda row: row.offset),
+        migration_metrics.MIGRATION_ROLLBACK_SAFE: _migration_figure(lambda row: row.rollback in _SAFE),
+        migration_metrics.MIGRATION_ROLLBACK: _one_of(_ROLLBACK_VERDICTS, lambda row: row.rollback),
+        migration_metrics.MIGRATION_ROLLBACK_EPOCH: _migration_figure(lambda row: row.rollback_epoch),
+        migration_metrics.MIGRATION_HIGHEST_EPOCH: _migration_figure(lambda row: row.highest_state_epoch),
+        migration_metrics.MIGRATION_NEVER_ELECTED: _migration_figure(lambda row: row.never_elected_partitions),
+        migration_metrics.MIGRATION_BROKERS: _of_row(
+            lambda row, _: [((mode,), len(set(brokers))) for mode, brokers in _by_mode(row).items()]
+        ),
+        migration_metrics.MIGRATION_BROKER: _of_row(_brokers),
+        migration_metrics.MIGRATION_LEFTOVER: _of_row(
+            lambda row, limits: [((each,), 1) for each in tuple(dict.fromkeys(row.leftovers))[: limits.partitions]]
+        ),
+        migration_metrics.MIGRATION_ADVICE: _of_row(lambda row, _: [((row.rollback_sentence, row.next_step), 1)]),
+        cluster_metrics.ZOOKEEPER_SERVER_UP: _by_server(
+            lambda server: -1 if not server.mode and server.silent_ms < 0 else bool(server.mode)
+        ),
+        cluster_metrics.ZOOKEEPER_SERVER_MODE: _of_ensemble(
+            lambda ensemble: [((server.address, server.mode), 1) for server in ensemble.servers if server.mode]
+        ),
+        cluster_metrics.ZOOKEEPER_REFUSED: _of_ensemble(
+            lambda ensemble: [
+                ((server.address, word), 1) for server in ensemble.servers for word in dict.fromkeys(server.refused)
+            ]
+        ),
+        cluster_metrics.ZOOKEEPER_VOTERS: _figure(lambda ensemble: ensemble.voters),
+        cluster_metrics.ZOOKEEPER_VOTERS_IN_SYNC: _figure(voters_in_sync),
+        cluster_metrics.ZOOKEEPER_ANSWER: _by_server(lambda server: server.answer_ms, 1_000),
+        cluster_metrics.ZOOKEEPER_LATENCY: _by_server(lambda server: server.latency_ms, 1_000),
+        cluster_metrics.ZOOKEEPER_FSYNC: _by_server(lambda server: server.fsync_ms, 1_000),
+        cluster_metrics.ZOOKEEPER_OUTSTANDING: _by_server(lambda server: server.outstanding),
+        cluster_metrics.ZOOKEEPER_CONNECTIONS: _by_server(lambda server: server.connections),
+        cluster_metrics.ZOOKEEPER_ZNODES: _by_server(lambda server: server.znodes),
+        cluster_metrics.ZOOKEEPER_DATA: _by_server(lambda server: server.data_bytes),
+        cluster_metrics.ZOOKEEPER_ZXID_LEFT: _of_zxid(lambda zxid: ZXID_COUNTER - (zxid & ZXID_COUNTER)),
+        cluster_metrics.ZOOKEEPER_ZNODE_BYTES: _of_ensemble(
+            lambda ensemble: [((znode.path,), znode.size_bytes) for znode in ensemble.large_znodes]
+        ),
+        cluster_metrics.ZOOKEEPER_JUTE_MAXBUFFER: _figure(lambda ensemble: ensemble.jute_maxbuffer_bytes),
         pipeline_metrics.ZXID_EPOCH: _of_zxid(lambda zxid: zxid >> 32),
         pipeline_metrics.ZXID_SEQUENCE: _of_zxid(lambda zxid: zxid & 0xFFFFFFFF),
     }

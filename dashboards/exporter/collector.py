@@ -149,10 +149,6 @@ SCRAPE_SAMPLES: Mapping[Metric, Callable[[Scrape], Iterable[Sample]]] = MappingP
 )
 
 
-def _lags(scrape: Scrape, _: Iterable[tuple[ReadyCluster, GaugesRow]]) -> dict[tuple[str, ...], Lag]:
-    return {(cluster,): lag for cluster, lag in scrape.reading.lag.items()}
-
-
 def _reactions(_: Scrape, ready: Iterable[tuple[ReadyCluster, GaugesRow]]) -> dict[tuple[str, ...], Lag]:
     found: dict[tuple[str, ...], Lag] = {}
     for cluster, gauges in ready:
@@ -171,7 +167,12 @@ def _reaction(counts: tuple[int, ...], sum_ms: int) -> Lag:
 # Read as "KEY has these histograms by their label values".
 HISTOGRAMS: Mapping[
     Metric, Callable[[Scrape, Sequence[tuple[ReadyCluster, GaugesRow]]], dict[tuple[str, ...], Lag]]
-] = MappingProxyType({pipeline_metrics.END_TO_END_LAG: _lags, cluster_metrics.CONTROLLER_REACTION: _reactions})
+] = MappingProxyType(
+    {
+        pipeline_metrics.END_TO_END_LAG: lambda scrape, _: {(name,): lag for name, lag in scrape.reading.lag.items()},
+        cluster_metrics.CONTROLLER_REACTION: _reactions,
+    }
+)
 
 
 class MemoryCollector(Collector):
@@ -214,12 +215,9 @@ class MemoryCollector(Collector):
             elif metric in SCRAPE_SAMPLES:
                 yield family(metric, SCRAPE_SAMPLES[metric](scrape))
             else:
-                yield family(metric, _of_clusters(CLUSTER_SAMPLES[metric], ready))
-
-
-def _of_clusters(
-    read: Callable[[ReadyCluster, GaugesRow], Iterator[Sample]], clusters: Iterable[tuple[ReadyCluster, GaugesRow]]
-) -> Iterator[Sample]:
-    for ready, gauges in clusters:
-        for labels, value in read(ready, gauges):
-            yield (ready.snapshot.cluster, *labels), value
+                samples = (
+                    ((cluster.snapshot.cluster, *labels), value)
+                    for cluster, gauges in ready
+                    for labels, value in CLUSTER_SAMPLES[metric](cluster, gauges)
+                )
+                yield family(metric, samples)

@@ -79,7 +79,9 @@ def run(config: ServeConfig, stop: threading.Event, started: Callable[[str], Non
                 if failure is not None:
                     raise ServeError(str(failure)) from failure
             if not app.is_compared and reading.snapshot().caught_up:
-                _refuse_shared_cluster(memory)
+                # Only at the start. Later /readyz shows a shared cluster, because an exit would silence all alerts.
+                if twice := memory.named_twice():
+                    raise ServeError(twice)
                 app.is_compared = True
             server.check()
 
@@ -92,13 +94,6 @@ def _followers(config: ServeConfig, memory: Memory, reading: JoinedCounts) -> li
         Follower(open_outputs(source, FOLLOWED_OUTPUTS, late), memory, counts, patience_seconds, named)
         for source, (named, counts) in zip(config.sources, reading.parts.items(), strict=True)
     ]
-
-
-def _refuse_shared_cluster(memory: Memory) -> None:
-    # This check is only for the start. Later /readyz shows a shared cluster, because an exit would silence all alerts.
-    twice = memory.named_twice()
-    if twice is not None:
-        raise ServeError(twice)
 
 
 def _page_config(config: ServeConfig) -> PageConfig:

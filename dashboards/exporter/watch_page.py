@@ -72,14 +72,11 @@ class ForwardingCollector(Collector):
             if not metric.of_watch:
                 continue
             if metric in _SAMPLES:
-                yield family(metric, self._samples(metric))
+                read, every = _SAMPLES[metric], self._forwardings
+                samples = (((each.cluster, *labels), value) for each in every for labels, value in read(each))
+                yield family(metric, samples)
             else:
                 yield lag_family(metric, {(forwarding.cluster,): forwarding.lag for forwarding in self._forwardings})
-
-    def _samples(self, metric: Metric) -> Iterator[Sample]:
-        for forwarding in self._forwardings:
-            for labels, value in _SAMPLES[metric](forwarding):
-                yield (forwarding.cluster, *labels), value
 
 
 def open_page(listening: Listening, forwardings: Sequence[Forwarding]) -> HttpServer:

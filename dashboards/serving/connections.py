@@ -86,7 +86,7 @@ class BoundedListener(socket.socket):
             if error.errno in (errno.EMFILE, errno.ENFILE) and self._drop_oldest():
                 raise BlockingIOError from error  # asyncio asks again once the ended connection is closed
             raise
-        self._open = deque(known for known in self._open if _is_open(known()))
+        self._open = deque(ref for ref in self._open if (known := ref()) is not None and known.fileno() >= 0)
         if len(self._open) >= self.most:
             self._drop_oldest()
         self._open.append(weakref.ref(connection))
@@ -103,10 +103,6 @@ class BoundedListener(socket.socket):
                     oldest.shutdown(socket.SHUT_RDWR)
                 return True
         return False
-
-
-def _is_open(connection: socket.socket | None) -> bool:
-    return connection is not None and connection.fileno() >= 0
 
 
 class BoundedProtocol(H11Protocol):

@@ -181,10 +181,6 @@ def _create(body: Jute, session: int) -> ZnodeChange:
     return ZnodeChange(ChangeKind.CREATED, path, data, ephemeral_owner=session if body.boolean() else 0)
 
 
-def _create_container(body: Jute, _: int) -> ZnodeChange:
-    return ZnodeChange(ChangeKind.CREATED, body.text(), body.buffer(), ephemeral_owner=_CONTAINER_OWNER)
-
-
 def _create_ttl(body: Jute, _: int) -> ZnodeChange:
     path, data = body.text(), body.buffer()
     body.skip_acl()
@@ -196,18 +192,16 @@ def _delete(body: Jute, _: int) -> ZnodeChange:
     return ZnodeChange(ChangeKind.DELETED, body.text())
 
 
-def _set_data(body: Jute, _: int) -> ZnodeChange:
-    return ZnodeChange(ChangeKind.SET, body.text(), body.buffer(), version=body.integer())
-
-
 _CHANGES_NOTHING: Final = frozenset({_ERROR, _CREATE_SESSION, _SET_ACL, _CHECK, _RECONFIG})
 
 _DECODERS: Final[Mapping[int, Callable[[Jute, int], ZnodeChange]]] = {
     1: _create,
     2: _delete,
-    5: _set_data,
+    5: lambda body, _: ZnodeChange(ChangeKind.SET, body.text(), body.buffer(), version=body.integer()),
     15: _create,  # create2, whose answer has the stat
-    19: _create_container,
+    19: lambda body, _: ZnodeChange(  # createContainer
+        ChangeKind.CREATED, body.text(), body.buffer(), ephemeral_owner=_CONTAINER_OWNER
+    ),
     20: _delete,  # deleteContainer
     21: _create_ttl,
 }

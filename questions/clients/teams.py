@@ -54,11 +54,9 @@ class Teams:
         by_team: dict[Team | None, list[str]] = {}
         for name in names:
             by_team.setdefault(self.team_of(name), []).append(name)
-        order = list(dict.fromkeys(Team(each.team, each.contact) for each in self._by_rank() if each.team))
+        by_rank = sorted(self._entries.values(), key=lambda entry: entry.rank)
+        order = list(dict.fromkeys(Team(each.team, each.contact) for each in by_rank if each.team))
         return {team: by_team[team] for team in (*order, None) if team in by_team}
-
-    def _by_rank(self) -> list[_Entry]:
-        return sorted(self._entries.values(), key=lambda entry: entry.rank)
 
     def _team_of(self, name: str) -> Team | None:
         entry = next((entry for pattern, entry in self._entries.items() if fnmatchcase(name, pattern)), None)

@@ -5,11 +5,11 @@ Changes of a partition's ISR and replicas have no transition. Each comes with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from controller.contract.effect_rows import FINAL, WITHDRAWN, Transition
-from controller.contract.ids import NO_LEADER, BrokerId, LeaderEpoch, PartitionId, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import NOT_KNOWN_MS, Row
 from questions.explain.explanation import Cause, Certainty
@@ -123,34 +123,6 @@ def _without_removed(row: PartitionRow) -> tuple[BrokerId, ...]:
 _NAMED: Final = 20
 _BEFORE_IT: Final = 3  # kept steps before the trouble began
 
-Keeps = Callable[[Row], bool]
-
-
-def about_partition(tp: TopicPartition) -> Keeps:
-    """Return a choice of the rows of the partition, and of the brokers and controllers that may have changed it."""
-
-    def keeps(row: Row) -> bool:
-        if isinstance(row, Transition):
-            return (row.topic, row.partition) == (tp.topic, tp.partition) or row.subject in ("broker", "controller")
-        return isinstance(row, PartitionRow) and (row.topic, row.partition) == (tp.topic, tp.partition)
-
-    return keeps
-
-
-def about_topic(topic: str) -> Keeps:
-    """Return a choice of the rows of the topic itself."""
-    return lambda row: isinstance(row, Transition) and row.subject == "topic" and row.topic == topic
-
-
-def about_broker(broker: BrokerId) -> Keeps:
-    """Return a choice of the rows of the broker, as broker and as controller."""
-    return lambda row: isinstance(row, Transition) and row.broker == broker and row.subject in ("broker", "controller")
-
-
-def about_controller(row: Row) -> bool:
-    """Return whether the row is about a controller, or a failover between two."""
-    return isinstance(row, Transition) and row.subject == "controller"
-
 
 class Happening(NamedTuple):
     """Row of the past with its step, if any, and its partition's row before it."""
@@ -213,9 +185,11 @@ def causes_of(rows: Sequence[Row] | None, brokers: Iterable[BrokerId] | None = N
 
 def _step(row: Transition) -> Cause:
     who = f"broker {row.broker}: " if row.subject in ("broker", "controller") and row.broker is not None else ""
-    written = "" if row.leader is None else f", {_leadership(row.leader, row.leader_epoch, row.isr or ())}"
+    leader = "none" if row.leader == NO_LEADER else row.leader
+    written = f", leader {leader} (epoch {row.leader_epoch}), {replicas_in_words(row.isr or ())}"
     moves = f"{row.from_state} -> {row.to_state}" if row.from_state != row.to_state else row.to_state
-    return Cause(row.time_ms, row.zxid, f"{who}{moves}{written}", row.cause, _certainty(row), row.inferred_by)
+    says = f"{who}{moves}" if row.leader is None else f"{who}{moves}{written}"
+    return Cause(row.time_ms, row.zxid, says, row.cause, _certainty(row), row.inferred_by)
 
 
 def _certainty(row: Transition) -> Certainty:
@@ -228,10 +202,6 @@ def _changed(row: PartitionRow, change: PartitionChange) -> Cause:
     rule = "" if change.by is None else change.by.inferred_by
     certainty = Certainty.INFERRED if rule else Certainty.EXPECTED if change.is_due else Certainty.SEEN
     return Cause(row.time_ms, row.zxid, f"{change.alike} ({change.says})", change.why, certainty, rule)
-
-
-def _leadership(leader: BrokerId, epoch: LeaderEpoch | None, isr: tuple[BrokerId, ...]) -> str:
-    return f"leader {'none' if leader == NO_LEADER else leader} (epoch {epoch}), {replicas_in_words(isr)}"
 
 
 def last_writes(picture: Picture, paths: Iterable[tuple[str, str]]) -> tuple[Cause, ...]:

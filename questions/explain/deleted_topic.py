@@ -47,11 +47,6 @@ def is_deletion_requested(picture: Picture, name: str) -> bool:
     return f"{_ENTRIES}/{name}" in (picture.records or {})
 
 
-def has_leaders(picture: Picture, name: str) -> bool:
-    """Return whether a state of the topic names a leader. A deletion takes the leaders away before it removes data."""
-    return any(state.leader >= 0 for _, state in _states(picture, name))
-
-
 def explain_unloadable_topic(picture: Picture, name: str) -> Explanation:
     """Explain the loss of the znode's content, with the content to write back."""
     path = f"{TOPICS}/{name}"
@@ -79,7 +74,10 @@ def _statements_of_unloadable(picture: Picture, name: str) -> Iterator[Statement
         assignment = {number: partition.replicas for number, partition in sorted(topic.partitions.items())}
         topic_id = topic.topic_id or _UNKNOWN_ID
     else:
-        assignment = {number: _leader_first(state) for number, state in states.items()}
+        assignment = {
+            number: tuple(sorted(state.isr, key=lambda broker: broker != state.leader))
+            for number, state in states.items()
+        }
         topic_id = _UNKNOWN_ID
     if not assignment:
         yield Statement("do", "look for its log directories on the brokers, which have its partitions and its id")
@@ -101,10 +99,6 @@ def _states(picture: Picture, name: str) -> Iterator[tuple[PartitionId, StateZno
                 yield locate(path).partition, decode(record.content, StateZnode)
             except ZnodeError:
                 continue
-
-
-def _leader_first(state: StateZnode) -> Brokers:
-    return tuple(sorted(state.isr, key=lambda broker: broker != state.leader))
 
 
 def topic_content(picture: Picture, assignment: dict[PartitionId, Brokers], topic_id: str) -> str:
@@ -154,8 +148,8 @@ def has_leftovers(picture: Picture, name: str) -> bool:
     of that name.
     """
     if f"{TOPICS}/{name}" in (picture.records or {}):
-        deleted = is_deletion_requested(picture, name) and not has_leaders(picture, name)
-        if not deleted or not _lacks_assignment(picture, name):
+        is_led = any(state.leader >= 0 for _, state in _states(picture, name))
+        if is_led or not is_deletion_requested(picture, name) or not _lacks_assignment(picture, name):
             return False
     return picture.topic(name) is None and any(_left(picture, name))
 

@@ -18,8 +18,6 @@ from questions.question import NotFoundError, Question, Scope
 from wording.said import Said, line
 from wording.sentences import near
 
-_LONG_BYTES: Final = 8
-
 
 class KeyFormat(Enum):
     """Notation of a key, and Kafka's serializer for it."""
@@ -102,19 +100,11 @@ class ExplainKey(Question, frozen=True):
         return near(self.topic, [name for name, _ in picture.context.topics])
 
 
-def _long(text: str) -> bytes:
-    return int(text).to_bytes(_LONG_BYTES, "big", signed=True)
-
-
-def _uuid(text: str) -> bytes:
-    return str(uuid.UUID(text)).encode()
-
-
 _READERS: Final[Mapping[KeyFormat, Callable[[str], bytes]]] = {
     KeyFormat.UTF8: str.encode,
     KeyFormat.HEX: bytes.fromhex,
-    KeyFormat.LONG: _long,
-    KeyFormat.UUID: _uuid,
+    KeyFormat.LONG: lambda text: int(text).to_bytes(8, "big", signed=True),
+    KeyFormat.UUID: lambda text: str(uuid.UUID(text)).encode(),
 }
 _EXPECTED: Final[Mapping[KeyFormat, str]] = {
     KeyFormat.UTF8: "expected text",

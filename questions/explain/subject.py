@@ -6,16 +6,17 @@ A group's coordinator is known by ZooKeeper, its members and partitions by the b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Final
 
 import msgspec
 
+from controller.contract.effect_rows import Transition
 from controller.contract.ids import NO_LEADER, BrokerId, PartitionId, TopicPartition
+from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
 from questions.clients.groups import answered_ago, effects_in_words, effects_on, sizes_in, troubled_in_context
 from questions.clients.known_groups import CONSUMER_OFFSETS, Group, coordinator_of
-from questions.explain import causes
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.deleted_topic import (
@@ -127,18 +128,21 @@ class Subject(msgspec.Struct, frozen=True):
         named += [self.partition.topic] if self.partition is not None else []
         return frozenset(named) if named else None
 
-    def keeps(self) -> Callable[[Row], bool]:
-        """Return the choice of the rows with the subject's causes."""
-        chosen: list[Callable[[Row], bool]] = []
-        if self.partition is not None:
-            chosen.append(causes.about_partition(self.partition))
-        if self.topic is not None:
-            chosen.append(causes.about_topic(self.topic))
-        if self.broker is not None:
-            chosen.append(causes.about_broker(self.broker))
-        if self.is_controller:
-            chosen.append(causes.about_controller)
-        return lambda row: any(keeps(row) for keeps in chosen)
+    def keeps(self, row: Row) -> bool:
+        """Return whether the row may have a cause of the subject's state."""
+        tp = self.partition
+        is_of_partition = isinstance(row, (Transition, PartitionRow)) and (
+            tp is not None and (row.topic, row.partition) == (tp.topic, tp.partition)
+        )
+        if not isinstance(row, Transition) or is_of_partition:
+            return is_of_partition
+        is_of_broker = row.subject in ("broker", "controller")
+        return (
+            (tp is not None and is_of_broker)
+            or (self.topic is not None and row.subject == "topic" and row.topic == self.topic)
+            or (self.broker is not None and is_of_broker and row.broker == self.broker)
+            or (self.is_controller and row.subject == "controller")
+        )
 
     def explain(self, picture: Picture, *, decommission: bool = False) -> Explanation | None:
         """Explain the first reading that exists, if any."""
@@ -195,7 +199,7 @@ class Explain(Question, frozen=True):
     def scope(self) -> Scope:
         """Return the topics that the subject needs, and the past rows with its causes."""
         subject = self._read()
-        return Scope(subject.topics, past=True, keeps=subject.keeps(), past_outputs=("transitions", "metadata"))
+        return Scope(subject.topics, past=True, keeps=subject.keeps, past_outputs=("transitions", "metadata"))
 
     def ask(self, picture: Picture) -> Explanation:
         """Explain the first reading of the words that exists. Raise NotFoundError."""

@@ -230,16 +230,12 @@ def _news(story: Sequence[Row]) -> Iterator[Happening]:
                 yield happening
             phase = (row.phase, row.since_ms)
         elif isinstance(row, AlertRow):
-            if _is_other(alerts.get(row.id), row):
+            before = alerts.get(row.id)
+            if before is None or (before.state, before.severity) != (row.state, row.severity):
                 yield happening
             alerts[row.id] = row
         elif happening.cause is not None:
             yield happening
-
-
-def _is_other(before: AlertRow | None, row: AlertRow) -> bool:
-    """Return whether the alert begins, ends or changes its severity. Other changes are no events."""
-    return before is None or (before.state, before.severity) != (row.state, row.severity)
 
 
 def _key_of(happening: Happening) -> Hashable:
@@ -338,8 +334,11 @@ def _change(alike: Sequence[Happening]) -> Change:
     row, cause = first.row, first.cause
     assert cause is not None
     names = tuple(_partitions(happening.row for happening in alike))
+    subject = counted(len(names), "partition") if len(names) > 1 else "".join(names)
+    if isinstance(row, Transition) and not names:
+        subject = f"{row.subject} {row.topic if row.subject == 'topic' else row.broker}"
     return Change(
-        subject=_subject(row) if len(names) <= 1 else counted(len(names), "partition"),
+        subject=subject,
         says=_said(first, cause, is_one=len(alike) == 1),
         certainty=cause.certainty,
         time_ms=row.time_ms,
@@ -353,13 +352,6 @@ def _partitions(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         if isinstance(row, PartitionRow) or (isinstance(row, Transition) and row.subject == "partition"):
             yield f"{row.topic}-{row.partition}"
-
-
-def _subject(row: Row) -> str:
-    if isinstance(row, PartitionRow) or (isinstance(row, Transition) and row.subject == "partition"):
-        return f"{row.topic}-{row.partition}"
-    assert isinstance(row, Transition)
-    return f"{row.subject} {row.topic if row.subject == 'topic' else row.broker}"
 
 
 def _said(happening: Happening, cause: Cause, *, is_one: bool) -> str:

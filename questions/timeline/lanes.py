@@ -123,12 +123,9 @@ def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[
 def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], int]:
     """Return the lanes that were in these conditions the longest, by name, and the number of the others."""
     by_time = sorted(lanes, key=lambda lane: (-lane.lasted_ms(*conditions), -lane.lasted_ms(Condition.LACKING)))
-    return sorted(by_time[:_MOST], key=lambda lane: _by_number(lane.name)), max(0, len(by_time) - _MOST)
-
-
-def _by_number(name: str) -> list[tuple[str, int]]:
-    """Return a key that sorts t2-3 before t10-1."""
-    return [(word, int(digits or 0)) for word, digits in _WORDS_AND_NUMBERS.findall(name)]
+    words_and_numbers = _WORDS_AND_NUMBERS.findall  # so that t2-3 comes before t10-1
+    kept = sorted(by_time[:_MOST], key=lambda lane: [(a, int(n or 0)) for a, n in words_and_numbers(lane.name)])
+    return kept, max(0, len(by_time) - _MOST)
 
 
 _Mark = tuple[Condition, str, str] | None  # condition, label, sentence; None after its end

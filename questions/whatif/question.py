@@ -12,7 +12,7 @@ from msgspec.structs import asdict, replace
 from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.problem import Problem
 from controller.view.flawed_znodes import harming_failovers
-from controller.view.types import Context, Header
+from controller.view.types import Context
 from questions.clients.groups import Impact
 from questions.damage import TopicDamage, damage_of, groups_in
 from questions.explain.subject import read_partition
@@ -89,16 +89,12 @@ class WhatIf(Question, frozen=True):
         context, lost = picture.context, Change.SHUT_DOWN if self.controlled else Change.CRASH
         steps = [step.in_cluster(context, lost) for step in self.steps]
         if context.header.controller in {broker for step in steps if step.change is lost for broker in step.brokers}:
-            _refuse_failover(context.header)
+            # The next controller would fail at a znode, or take an old partition for new.
+            for flawed in harming_failovers(context.header):
+                raise NotFoundError(f"nobody knows what follows the loss of the controller: {flawed.with_mend}")
         scenario = play(context, steps)
         hit = (picture.clients.hit_by(troubled_by(step.consequences, context)) for step in scenario.steps)
         return PlayedScenario(**asdict(scenario), impacts=tuple(filter(None, hit)))
-
-
-def _refuse_failover(header: Header) -> None:
-    """Raise NotFoundError if the next controller fails at a znode, or takes an old partition for new."""
-    for flawed in harming_failovers(header):
-        raise NotFoundError(f"nobody knows what follows the loss of the controller: {flawed.with_mend}")
 
 
 def _brokers(numbers: Iterable[int]) -> tuple[BrokerId, ...]:

@@ -222,7 +222,9 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
     with _signal_handlers_kept():
         context = SparkContext(conf=conf.setAll(list(settings.items())), gateway=gateway)
     # The default handler prints a traceback when Java is gone.
-    context._accumulatorServer.handle_error = _note_error  # type: ignore[method-assign]
+    context._accumulatorServer.handle_error = lambda *_: logger.debug(  # type: ignore[method-assign]
+        "a connection from Spark's Java process failed", exc_info=True
+    )
     try:
         yield SparkSession(context)
     finally:
@@ -230,10 +232,6 @@ def session_of(gateway: ClientServer, conf: SparkConf, settings: Mapping[str, st
             # Pyspark warns on standard error when Java was killed and its port still accepts a connection.
             warnings.simplefilter("ignore", RuntimeWarning)
             context.stop()
-
-
-def _note_error(request: object, client_address: object) -> None:  # noqa: ARG001 (as socketserver calls it)
-    logger.debug("a connection from Spark's Java process failed", exc_info=True)
 
 
 @contextmanager

@@ -85,7 +85,8 @@ def spark_session(
             if submitted():
                 yield stack.enter_context(submitted_session(job_settings(config), stop))
                 return
-            scratch = stack.enter_context(scratch_directory(_parent_of_run_directory()))
+            parent = Path("/tmp") if len(tempfile.gettempdir()) > _LONGEST_PARENT else None
+            scratch = stack.enter_context(scratch_directory(parent))
             libraries = stack.enter_context(scratch_directory(library_parent(config.library_parents)))
             process = JavaProcess(
                 memory=config.driver_memory,
@@ -114,7 +115,3 @@ def java_process(session: SparkSession) -> int:
     """Return the number of the session's Java process."""
     java: Any = session
     return int(java._jvm.java.lang.ProcessHandle.current().pid())
-
-
-def _parent_of_run_directory() -> Path | None:
-    return Path("/tmp") if len(tempfile.gettempdir()) > _LONGEST_PARENT else None

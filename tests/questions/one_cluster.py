@@ -253,7 +253,7 @@ def _hypothetical(context: Context) -> dict[str, Callable[[], Any]]:
 
 def _explained(picture: Picture, words: str) -> Any:  # noqa: ANN401 (an explanation)
     subject = read_subject(words.split())
-    return subject.explain(_keeping(picture, subject.keeps()))
+    return subject.explain(_keeping(picture, subject.keeps))
 
 
 def _keeping(picture: Picture, keeps: Callable[[Row], bool]) -> Picture:

@@ -7,9 +7,9 @@ import pytest
 from controller.contract.ids import BrokerId, PartitionId, TopicPartition
 from controller.restore.stored_context import new_context
 from questions.explain.broker import explain_broker
-from questions.explain.causes import about_partition
 from questions.explain.explanation import Certainty, Statement
 from questions.explain.partition import explain_partition
+from questions.explain.subject import Subject
 from questions.gathering import Gathering
 from questions.picture import Origin, Picture
 from tests.dashboards.page_cases import Story
@@ -38,7 +38,7 @@ def led_by(leader: int, isr: list[int], *, registered: tuple[int, ...] = (1, 2, 
 def test_the_past_tells_why_another_replica_leads_and_the_settings_when_that_ends(recorded_files):
     records = [each for each in history(recorded_files, "shop").records() if each.observed_ms <= _AFTER_A_RESTART_MS]
     name = TopicPartition("t1", PartitionId(4))
-    gathering = Gathering(new_context("shop"), about_partition(name))
+    gathering = Gathering(new_context("shop"), Subject(str(name), partition=name).keeps)
     gathering.take(records)
     said = preferred(gathering.picture(), "t1", 4)
     assert said is not None

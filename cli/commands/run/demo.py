@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +10,7 @@ from types import FrameType
 import click
 
 from cli.interrupts import INTERRUPTED
-from cli.running import ExitCode
+from cli.running import ExitCode, signals_to
 from cli.settings.errors import need_extra
 from streaming.scratch import scratch_directory
 
@@ -38,7 +37,7 @@ def demo(*, once: bool, keep: Path | None, port: int) -> int:
 
     narrator = Narrator()
     played = False
-    with _signals_as_ctrl_c(), _directory(keep) as directory:
+    with signals_to(_interrupt), _directory(keep) as directory:
         try:
             with Stage(directory, port, narrator) as stage:
                 play(stage, narrator)
@@ -75,16 +74,5 @@ def _directory(keep: Path | None) -> Iterator[Path]:
     yield keep.absolute()
 
 
-@contextmanager
-def _signals_as_ctrl_c() -> Iterator[None]:
-    """Let SIGTERM and SIGINT raise KeyboardInterrupt, even in a shell's background job, which would ignore SIGINT."""
-
-    def interrupt(_number: int, _frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
