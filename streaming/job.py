@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -57,7 +57,7 @@ from streaming.sources.newest_complete_reads import (
     newest_complete_reads,
 )
 from streaming.sources.records import KafkaReach, check_journal, read_records, wait_for_kafka
-from streaming.spark.failure import is_full_disk, stream_error
+from streaming.spark.failure import WaitForRoom, is_full_disk, stream_error
 from streaming.spark.needs import jars_before, jars_behind
 from streaming.spark.session import java_process, log_nothing_more, spark_session
 from streaming.spark.submitted import executors_cores, submitted
@@ -66,7 +66,6 @@ from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
 from transport.journal import JournalError, JournalFullError
-from transport.printable import Complaints
 
 logger = logging.getLogger("kontrast.streaming")
 
@@ -75,9 +74,6 @@ _FIRST_BATCH = "first batch"
 _STARTS = "starts"
 _LOOK_SECONDS = 0.1
 _LOOK_AT_HADOOP_SECONDS = 1.0  # each look reads a file of the checkpoint
-_FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
-_LONGEST_PAUSE_SECONDS = 5.0
-_SAY_AGAIN_SECONDS = 600.0
 
 
 def run(
@@ -94,7 +90,7 @@ def run(
     it starts or changes anything. While a disk is full, the job waits for room, also at its start. With `rebuild` it
     drops the checkpoint and begins at the newest complete read in the source. It calls `started` once it reads.
     """
-    pause_seconds, waits = _FIRST_PAUSE_SECONDS, Complaints(_SAY_AGAIN_SECONDS)
+    wait_for_room = WaitForRoom(stop)
     while not stop.is_set():
         try:
             _run(config, stop, available_now=available_now, rebuild=rebuild, started=started)
@@ -102,10 +98,7 @@ def run(
         except (StreamError, NoScratchError) as error:
             if not is_full_disk(error) or stop.is_set():
                 raise
-            if count := waits.due():
-                logger.warning("%s. The job waits for room, tried %d times since the last line", error, count)
-        stop.wait(pause_seconds)
-        pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+            wait_for_room(str(error))
 
 
 def _run(
@@ -215,9 +208,15 @@ class Job:
             return
         if self.rebuild:
             self._rebuild_from_source(session)
-        pause_seconds = _FIRST_PAUSE_SECONDS
+
+        @functools.cache
+        def begun() -> None:  # once, though the query starts again after each wait for room
+            logger.info("reading %s, writing %s", self.config.source, self.config.sink)
+            started()
+
+        wait_for_room = WaitForRoom(stop)
         starts = fruitless_starts(self.checkpoint.directory, self.checkpoint.spark_directory)
-        run = partial(self._query, session, stop, brokers, starts, available_now=available_now, started=started)
+        run = functools.partial(self._query, session, stop, brokers, starts, available_now=available_now, started=begun)
         while (failure := run()) is not None:
             self.fence.require()
             if not is_full_disk(failure) or stop.is_set():
@@ -225,9 +224,7 @@ class Job:
                 damage = damage_behind(failure, self.checkpoint.spark_directory)
                 raise damage or stream_error(failure) from failure
             # The batch repeats, because it counts only when it is completely written.
-            logger.warning("%s. The job waits for room", self._full(failure))
-            stop.wait(pause_seconds)
-            pause_seconds = min(2 * pause_seconds, _LONGEST_PAUSE_SECONDS)
+            wait_for_room(self._full(failure))
         logger.info("stopped between two batches")
 
     def _configure(self, session: SparkSession) -> None:
@@ -262,7 +259,6 @@ class Job:
         try:
             replica = ReplicaProcessor(run=uuid.uuid4().hex, config=self.config, stream_brokers=brokers)
             query = self._start(session, stop, replica, failures, progress, available_now=available_now)
-            logger.info("reading %s, writing %s", self.config.source, self.config.sink)
             started()
             requests = CompleteReadRequests(session, self.config.source)
             with self._reach(session) as reach, self._watchdog(java, reach, starts).watching() as watchdog:

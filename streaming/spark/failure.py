@@ -1,9 +1,11 @@
-"""Turn the failure of a Spark query into one sentence, by the cause inside Spark's wrappers."""
+"""The failure of a Spark query as one sentence, by the cause inside Spark's wrappers, and the wait while a disk is full."""
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -13,6 +15,13 @@ from pyspark.errors.exceptions.base import PySparkException
 from streaming.errors import StreamError
 from transport.disk import NO_ROOM
 from transport.journal import JournalError, JournalFullError
+from transport.printable import Complaints
+
+_LOG = logging.getLogger("kontrast.streaming")
+
+_FIRST_PAUSE_SECONDS = 0.5  # while a disk is full
+_LONGEST_PAUSE_SECONDS = 5.0
+_SAY_AGAIN_SECONDS = 600.0
 
 _PYTHON_TRACEBACK = "Traceback (most recent call last)"
 _RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence>.+)$", re.MULTILINE)
@@ -90,3 +99,19 @@ def _java_messages(failure: Py4JJavaError) -> Iterator[str]:
 def first_line(message: str) -> str:
     """Return the first line of Spark's message, without the name of its error condition."""
     return _ERROR_CLASS.sub("", message.strip().splitlines()[0]).rstrip(".;")
+
+
+class WaitForRoom:
+    """Waits while a disk is full, longer each time, and says so at the first time and then each ten minutes."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        self._stop = stop
+        self._pause_seconds = _FIRST_PAUSE_SECONDS
+        self._said = Complaints(_SAY_AGAIN_SECONDS)
+
+    def __call__(self, which: str) -> None:
+        """Wait once. The sentence names the disk."""
+        if count := self._said.due():
+            _LOG.warning("%s. The job waits for room, tried %d times since the last line", which, count)
+        self._stop.wait(self._pause_seconds)
+        self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,7 @@ def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -
         assert f"{disk}" in job.log.read_text()
         assert "of its disk's 6 MiB are free" in job.log.read_text()
         before = rows()
+        time.sleep(5)  # the batch is tried again, three times by then
         filler.unlink()
         streams.append(life.lines[2 * third :])
         expected = life.rows()
@@ -56,6 +58,8 @@ def test_the_job_waits_for_room_and_no_row_is_lost(java: Path, tmp_path: Path) -
         assert all(now[: len(before[output])] == before[output] for output, now in rows().items())
         job.stop()
         assert "Traceback" not in job.log.read_text()
+        assert job.log.read_text().count("The job waits for room") == 1, "once, and then each ten minutes"
+        assert job.log.read_text().count("reading journal:") == 1
     finally:
         job.kill()
 
