@@ -1,4 +1,4 @@
-"""The failure of a Spark query as one sentence, by the cause inside Spark's wrappers, and the wait while a disk is full."""
+"""A failed Spark query as one sentence, by the cause inside Spark's wrappers, and the wait for room on a disk."""
 
 from __future__ import annotations
 

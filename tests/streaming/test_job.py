@@ -16,6 +16,7 @@ from controller.contract.records import RecordKind
 from streaming import job
 from streaming.errors import StreamError
 from streaming.job import prepare
+from streaming.spark import failure
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
@@ -106,8 +107,8 @@ def test_a_disk_that_is_full_at_the_start_is_told_once_in_ten_minutes(streams, c
         raise StreamError("no room") from OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(job, "_run", full)
-    monkeypatch.setattr(job, "_LONGEST_PAUSE_SECONDS", 0.001)
-    monkeypatch.setattr(job, "_FIRST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(failure, "_LONGEST_PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(failure, "_FIRST_PAUSE_SECONDS", 0.001)
     with pytest.raises(StreamError):
         job.run(streams.config(), stop)
     assert len(tried) == 9
