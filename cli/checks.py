@@ -20,8 +20,9 @@ from ingest.errors import IngestError
 from streaming.config import StreamConfig
 from streaming.errors import StreamError
 from transport.address import Address, KafkaAddress
-from transport.journal import JournalError, end_offset
+from transport.journal_reading import end_offset
 from transport.listening import Listening
+from transport.segments import JournalError
 from transport.topics import RequiredTopic, stream_topics, unfit
 from wording.sentences import counted
 

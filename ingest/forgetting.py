@@ -17,8 +17,9 @@ from ingest.errors import IngestError
 from ingest.sinks.journal_sink import newest_record
 from ingest.sinks.sink import SinkUnavailableError
 from transport.address import Address, JournalAddress, KafkaAddress
-from transport.journal import Fsync, JournalError, JournalLockedError, JournalWriter
-from transport.segments import read_format
+from transport.disk import Fsync
+from transport.journal import JournalWriter
+from transport.segments import JournalError, JournalLockedError, read_format
 
 if TYPE_CHECKING:
     from ingest.sinks.kafka_sink import KafkaSink

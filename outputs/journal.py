@@ -8,18 +8,8 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from outputs.source import Chunk, OutputsError, OutputsSource, SourceDownError
-from transport.journal import (
-    ForeignOffsetError,
-    JournalError,
-    NewerJournalError,
-    OffsetGoneError,
-    appearance,
-    earliest_offset,
-    end_offset,
-    is_complete,
-    journal_identity,
-    read_journal,
-)
+from transport.journal_reading import earliest_offset, end_offset, is_complete, journal_identity, read_journal
+from transport.segments import ForeignOffsetError, JournalError, NewerJournalError, OffsetGoneError, appearance
 
 _READ_BYTES = 1024 * 1024
 _CHUNKS_OF_ONE_OUTPUT = 64  # the most in one poll, so that stopping never waits for a long backlog

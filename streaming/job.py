@@ -65,7 +65,7 @@ from streaming.topics import AskedKafka, prepare_topics
 from streaming.watchdog import Watchdog
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import no_room
-from transport.journal import JournalError, JournalFullError
+from transport.segments import JournalError, JournalFullError
 
 logger = logging.getLogger("kontrast.streaming")
 

@@ -19,7 +19,8 @@ from streaming.errors import StalledError
 from streaming.processes import JAVA, WORKER, job_processes, kill, uses_of
 from streaming.spark.submitted import submitted
 from transport.address import JournalAddress
-from transport.journal import JournalError, end_offset
+from transport.journal_reading import end_offset
+from transport.segments import JournalError
 
 logger = logging.getLogger("kontrast.streaming")
 

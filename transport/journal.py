@@ -18,28 +18,15 @@ from pathlib import Path
 from transport.compaction import Standing, compact, remove
 from transport.disk import NO_ROOM, RETAIN_BYTES, Fsync, force, no_room
 from transport.journal_lock import lock, unlock
-from transport.journal_reading import (
-    Hole,
-    JournalBatch,
-    earliest_offset,
-    end_offset,
-    is_complete,
-    journal_identity,
-    read_journal,
-)
 from transport.pieces import END, BatchMark, checksum, sealed
 from transport.segments import (
-    ForeignOffsetError,
     JournalError,
     JournalFormat,
     JournalFullError,
     JournalLockedError,
     JournalRemovedError,
-    NewerJournalError,
-    OffsetGoneError,
     Segment,
     all_segments,
-    appearance,
     find_tail,
     list_segments,
     open_private,
@@ -47,27 +34,6 @@ from transport.segments import (
     segment_at,
     write_format,
 )
-
-__all__ = [
-    "RETAIN_BYTES",
-    "ForeignOffsetError",
-    "Fsync",
-    "Hole",
-    "JournalBatch",
-    "JournalError",
-    "JournalFullError",
-    "JournalLockedError",
-    "JournalRemovedError",
-    "JournalWriter",
-    "NewerJournalError",
-    "OffsetGoneError",
-    "appearance",
-    "earliest_offset",
-    "end_offset",
-    "is_complete",
-    "journal_identity",
-    "read_journal",
-]
 
 _SEGMENT_BYTES = 64 * 1024**2
 

@@ -18,8 +18,8 @@ from ingest.errors import IngestError
 from ingest.separation import refuse_watched_cluster
 from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
 from transport.address import JournalAddress
-from transport.journal import JournalError, JournalFullError, JournalRemovedError, JournalWriter
-from transport.segments import newest_lines
+from transport.journal import JournalWriter
+from transport.segments import JournalError, JournalFullError, JournalRemovedError, newest_lines
 from transport.topics import complete_read_requested_ns
 
 _LOG = logging.getLogger("kontrast.ingest.sinks")

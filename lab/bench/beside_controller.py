@@ -34,7 +34,7 @@ from lab.record.registered import Heartbeats, RegisteredBroker
 from streaming.java.artifacts import KAFKA_BROKER, jars
 from streaming.spark_class_archive import make as make_class_archive
 from tests.waiting import eventually
-from transport.journal import end_offset, read_journal
+from transport.journal_reading import end_offset, read_journal
 
 CONTROLLER = 1_000
 CONTROLLER_HEAP_MB = 4_000  # the controller keeps unanswered requests to 100 brokers

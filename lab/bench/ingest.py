@@ -35,7 +35,7 @@ from lab.bench.core import PARTITIONS_A_TOPIC, Replicas
 from lab.bench.figures import Figure, print_listed
 from tests.relay import Relay
 from tests.waiting import eventually
-from transport.journal import end_offset, read_journal
+from transport.journal_reading import end_offset, read_journal
 
 BROKERS = 30
 IN_FLIGHT = 1_000

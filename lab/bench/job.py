@@ -21,7 +21,8 @@ from controller.contract.outputs import OUTPUTS
 from lab.bench.figures import Figure
 from tests.processes import descendants, program_of, proportional_bytes
 from tests.waiting import eventually
-from transport.journal import JournalWriter, end_offset, read_journal
+from transport.journal import JournalWriter
+from transport.journal_reading import end_offset, read_journal
 
 ROOT = Path(__file__).parents[2]
 READ_BYTES = 8 * 1024**2

@@ -31,7 +31,7 @@ from lab.bench.figures import Figure, latencies, print_by_size
 from lab.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
 from streaming.spark_class_archive import make as make_class_archive
 from tests.processes import command_line_of, descendants, program_of
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 HEARTBEATS = 60
 LOADED_SECONDS = 10

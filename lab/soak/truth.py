@@ -17,7 +17,8 @@ from controller.contract.metadata_rows import BeginningRow, BrokerRow, Controlle
 from controller.contract.outputs import decode_row
 from controller.contract.row import Row
 from lab.soak.kontrast import Kontrast
-from transport.journal import OffsetGoneError, read_journal
+from transport.journal_reading import read_journal
+from transport.segments import OffsetGoneError
 
 _AT_ONCE_BYTES = 1 << 22
 _EQUAL_WITHIN_SECONDS = 180

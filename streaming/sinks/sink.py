@@ -29,9 +29,9 @@ from streaming.kafka_options import spark_options
 from streaming.published import unpack
 from streaming.python_memory import return_free_memory
 from transport.address import JournalAddress, KafkaAddress
-from transport.disk import make_private
-from transport.journal import Fsync, JournalError, JournalWriter
-from transport.segments import newest_lines
+from transport.disk import Fsync, make_private
+from transport.journal import JournalWriter
+from transport.segments import JournalError, newest_lines
 from transport.topics import RequiredTopic, output_topic
 
 

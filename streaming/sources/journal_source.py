@@ -21,15 +21,8 @@ from pyspark.sql.types import BinaryType, StringType, StructField, StructType
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from streaming.published import pack
 from streaming.python_memory import leave_pandas_out
-from transport.journal import (
-    ForeignOffsetError,
-    JournalBatch,
-    OffsetGoneError,
-    earliest_offset,
-    end_offset,
-    journal_identity,
-    read_journal,
-)
+from transport.journal_reading import JournalBatch, earliest_offset, end_offset, journal_identity, read_journal
+from transport.segments import ForeignOffsetError, OffsetGoneError
 
 Offset = dict[str, Any]  # "offset", and "journal", the identity of the journal that gave it, if it has one
 Batches = Iterator[pa.RecordBatch]

@@ -29,7 +29,8 @@ from streaming.kafka_options import spark_options
 from streaming.sources.journal_source import cluster_of
 from streaming.sources.records import kafka_messages
 from transport.address import Address, JournalAddress
-from transport.journal import JournalError, earliest_offset, read_journal
+from transport.journal_reading import earliest_offset, read_journal
+from transport.segments import JournalError
 from transport.topics import request_complete_read, request_topic
 
 logger = logging.getLogger("kontrast.streaming")

@@ -25,7 +25,8 @@ from streaming.errors import StreamError
 from streaming.kafka_options import spark_options
 from streaming.sources.journal_source import JournalDataSource
 from transport.address import Address, JournalAddress, KafkaAddress
-from transport.journal import JournalError, end_offset
+from transport.journal_reading import end_offset
+from transport.segments import JournalError
 
 _LOOK_SECONDS = 2.0
 _CONNECT_SECONDS = 2.0

@@ -14,8 +14,8 @@ from pyspark.errors.exceptions.base import PySparkException
 
 from streaming.errors import StreamError
 from transport.disk import NO_ROOM
-from transport.journal import JournalError, JournalFullError
 from transport.printable import Complaints
+from transport.segments import JournalError, JournalFullError
 
 _LOG = logging.getLogger("kontrast.streaming")
 

@@ -18,7 +18,7 @@ from tests.clients import zookeeper_client
 from tests.ingest.conftest import make_cluster
 from tests.waiting import eventually
 from transport.address import JournalAddress
-from transport.journal import read_journal
+from transport.journal_reading import read_journal
 
 SECRET = "hunter2"
 

@@ -18,7 +18,8 @@ import pytest
 from controller.contract.records import Record, RecordKind, decode_record
 from tests.certificates import make_self_signed
 from tests.waiting import eventually
-from transport.journal import JournalWriter, read_journal
+from transport.journal import JournalWriter
+from transport.journal_reading import read_journal
 
 _DEADLINE_SECONDS = 60
 

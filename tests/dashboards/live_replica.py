@@ -13,7 +13,8 @@ from controller.step import steps
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
 from transport.address import JournalAddress
-from transport.journal import JournalWriter, read_journal
+from transport.journal import JournalWriter
+from transport.journal_reading import read_journal
 
 _CHUNKS = 8
 _READ_BYTES = 1024 * 1024

@@ -20,7 +20,7 @@ from tests.older_releases import HADOOP_AWS, older_jars
 from tests.programs import program
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.victim import Victim
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 pytestmark = [pytest.mark.deploy, pytest.mark.timeout(1800), pytest.mark.xdist_group("hadoop-checkpoints")]
 

@@ -20,7 +20,7 @@ from tests.processes import command_line_of, descendants
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.standalone_cluster import DEFECT, Submitted, environment
 from tests.waiting import eventually
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 pytestmark = [pytest.mark.deploy, pytest.mark.xdist_group("spark-submit")]
 

@@ -25,7 +25,7 @@ from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.waiting import eventually
 from transport.address import JournalAddress, KafkaAddress
 from transport.forwarding import Forwarding
-from transport.journal import read_journal
+from transport.journal_reading import read_journal
 
 DEADLINE_SECONDS = 60
 

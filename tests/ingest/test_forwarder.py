@@ -24,7 +24,8 @@ from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.waiting import eventually
 from transport.address import JournalAddress
 from transport.forwarding import ReadReason
-from transport.journal import JournalWriter, end_offset, read_journal
+from transport.journal import JournalWriter
+from transport.journal_reading import end_offset, read_journal
 from transport.topics import request_complete_read
 
 Watch = Callable[..., Watching]

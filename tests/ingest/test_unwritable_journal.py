@@ -18,7 +18,7 @@ from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.programs import program
 from tests.read_only import read_only, without_privileges
 from tests.waiting import eventually
-from transport.journal import earliest_offset, read_journal
+from transport.journal_reading import earliest_offset, read_journal
 
 # Only the process sees the disk, in its own namespaces, which needs no rights.
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=1m small "$0" && exec "$@"'

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from cli.embedded.process import ChildProcess, Patience, free_port
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import OutputRow, decode_row
-from transport.journal import read_journal
+from transport.journal_reading import read_journal
 
 DEADLINE_SECONDS = 120
 

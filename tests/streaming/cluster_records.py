@@ -18,7 +18,8 @@ from controller.restore.stored_context import new_context
 from controller.step import step
 from streaming.config import StreamConfig
 from transport.address import JournalAddress
-from transport.journal import JournalWriter, read_journal
+from transport.journal import JournalWriter
+from transport.journal_reading import read_journal
 
 _BROKERS = (1, 2, 3)
 _RECORDS_A_WINDOW = 3  # records that a forwarder appends together

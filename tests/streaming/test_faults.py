@@ -17,7 +17,7 @@ import pytest
 from controller.contract.outputs import OUTPUTS, decode_row
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.victim import Victim
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 pytestmark = pytest.mark.timeout(3600)
 

@@ -15,7 +15,7 @@ from controller.contract.outputs import OUTPUTS
 from tests.programs import program
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
-from transport.journal import end_offset, read_journal
+from transport.journal_reading import end_offset, read_journal
 
 # Only the process sees the disk, in its own namespaces, which needs no rights.
 _ON_A_SMALL_DISK = 'mount -t tmpfs -o size=6m small "$0" && exec "$@"'

@@ -20,7 +20,8 @@ from streaming.spark import failure
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
-from transport.journal import JournalWriter, end_offset
+from transport.journal import JournalWriter
+from transport.journal_reading import end_offset
 
 
 def test_every_output_holds_what_the_replica_says_row_for_row(streams, work_off):

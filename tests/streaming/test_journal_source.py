@@ -13,7 +13,8 @@ from streaming.sources import journal_source, newest_complete_reads
 from streaming.sources.journal_source import JournalReader
 from streaming.sources.newest_complete_reads import CompleteReadRequests, wait_seconds
 from transport.address import JournalAddress
-from transport.journal import ForeignOffsetError, JournalWriter
+from transport.journal import JournalWriter
+from transport.segments import ForeignOffsetError
 from transport.topics import complete_read_requested_ns
 
 

@@ -17,7 +17,7 @@ from streaming.processes import kill
 from tests.processes import descendants, holders_of, is_running, program_of
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 pytestmark = pytest.mark.xdist_group("pipelines")
 

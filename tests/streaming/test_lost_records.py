@@ -20,7 +20,8 @@ from tests.streaming.cluster_records import ClusterLife, Streams, life_of
 from tests.streaming.job_in_a_thread import running
 from tests.waiting import eventually
 from transport.address import KafkaAddress
-from transport.journal import JournalWriter, end_offset
+from transport.journal import JournalWriter
+from transport.journal_reading import end_offset
 from transport.topics import complete_read_requested_ns, request_topic
 
 

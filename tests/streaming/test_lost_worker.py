@@ -15,7 +15,7 @@ from tests.processes import holders_of
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.standalone_cluster import SparkCluster, Submitted
 from tests.waiting import eventually
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("spark-submit")]
 

@@ -15,7 +15,7 @@ from streaming.processes import descendants, kill
 from tests.processes import holders_of, is_running
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import DEADLINE_SECONDS, eventually
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 

@@ -12,7 +12,7 @@ from cli.embedded.process import ChildProcess
 from tests.read_only import read_only, without_privileges
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 

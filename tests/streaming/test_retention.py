@@ -16,7 +16,7 @@ from controller.contract.row import Row
 from tests.streaming.checkpoints import newest_rows
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.victim import Victim
-from transport.journal import earliest_offset, is_complete, read_journal
+from transport.journal_reading import earliest_offset, is_complete, read_journal
 
 pytestmark = [pytest.mark.nightly, pytest.mark.xdist_group("pipelines")]
 

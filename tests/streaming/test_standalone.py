@@ -17,7 +17,8 @@ from cli.running import ExitCode
 from tests.streaming.cluster_records import Streams, life_of
 from tests.streaming.standalone_cluster import SparkCluster, Submitted, environment
 from tests.waiting import eventually
-from transport.journal import JournalWriter, end_offset
+from transport.journal import JournalWriter
+from transport.journal_reading import end_offset
 
 _DEADLINE_SECONDS = 240
 

@@ -19,7 +19,7 @@ from streaming.watchdog import Watchdog
 from tests.processes import command_line_of, is_running
 from tests.streaming.cluster_records import Streams, life_of
 from tests.waiting import eventually
-from transport.journal import end_offset
+from transport.journal_reading import end_offset
 
 _ROOT = Path(__file__).parents[2]
 _LIMIT_SECONDS = 6.0

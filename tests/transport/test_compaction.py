@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from transport.journal import JournalWriter, OffsetGoneError, earliest_offset, end_offset, is_complete, read_journal
+from transport.journal import JournalWriter
+from transport.journal_reading import earliest_offset, end_offset, is_complete, read_journal
+from transport.segments import OffsetGoneError
 
 SUBJECTS = 50
 

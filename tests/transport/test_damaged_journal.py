@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from transport.journal import ForeignOffsetError, Hole, JournalWriter, end_offset, journal_identity, read_journal
+from transport.journal import JournalWriter
+from transport.journal_reading import Hole, end_offset, journal_identity, read_journal
+from transport.segments import ForeignOffsetError
 
 LINES = [b'{"number":%d,"padding":"%s"}' % (number, b"x" * (number % 50)) for number in range(600)]
 

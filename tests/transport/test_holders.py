@@ -13,7 +13,8 @@ import pytest
 from streaming.checkpoint.directory import Checkpoint
 from streaming.errors import StreamError
 from tests.waiting import eventually
-from transport.journal import JournalLockedError, JournalWriter
+from transport.journal import JournalWriter
+from transport.segments import JournalLockedError
 
 
 @pytest.fixture

@@ -14,20 +14,17 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from transport.journal import (
+from transport.disk import Fsync
+from transport.journal import JournalWriter
+from transport.journal_reading import JournalBatch, earliest_offset, end_offset, read_journal
+from transport.segments import (
     ForeignOffsetError,
-    Fsync,
-    JournalBatch,
     JournalError,
     JournalFullError,
     JournalLockedError,
     JournalRemovedError,
-    JournalWriter,
     NewerJournalError,
     OffsetGoneError,
-    earliest_offset,
-    end_offset,
-    read_journal,
 )
 
 MARK = len(b"#end 01234567\n")

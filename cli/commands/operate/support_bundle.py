@@ -29,7 +29,8 @@ from controller.rules.settings import SETTING_NAMES
 from dashboards.errors import ServeError
 from streaming.scratch import scratch_directory
 from transport.address import JournalAddress, KafkaAddress
-from transport.journal import Fsync, JournalWriter
+from transport.disk import Fsync
+from transport.journal import JournalWriter
 
 _BROKERS_SETTINGS: Final = "/config/brokers/"
 _REMOVED: Final = "removed by kontrast support-bundle"
