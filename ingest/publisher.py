@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
@@ -39,6 +40,7 @@ class DeposedError(Exception):
     """Another forwarder leads, or this forwarder cannot be sure that it still leads."""
 
 
+@dataclass(slots=True)
 class Publisher:
     """Number observations and hand them to the sink, again until it accepts them. `tree` is the readers' knowledge.
 
@@ -46,23 +48,14 @@ class Publisher:
     known numbers, and a missing number is a lost record.
     """
 
-    def __init__(  # noqa: PLR0913 (its parts)
-        self,
-        sink: Sink,
-        term: ForwardingTerm,
-        stop: threading.Event,
-        forwarding: Forwarding,
-        maintenance: MaintenanceFile,
-        clocks: Clocks,
-    ) -> None:
-        self.tree = Tree()
-        self._sink = sink
-        self._term = term
-        self._stop = stop
-        self._forwarding = forwarding
-        self._maintenance = maintenance
-        self._clocks = clocks
-        self._next_seq = 0
+    _sink: Sink
+    _term: ForwardingTerm
+    _stop: threading.Event
+    _forwarding: Forwarding
+    _maintenance: MaintenanceFile
+    _clocks: Clocks
+    tree: Tree = field(default_factory=Tree, init=False)
+    _next_seq: int = field(default=0, init=False)
 
     def publish(self, observations: Sequence[Observation]) -> None:
         """Publish the observations, and return when sink and tree have them. Raise StoppedError or DeposedError."""
@@ -108,7 +101,9 @@ class Publisher:
     def _deliver(self, observations: Sequence[Observation], data: str | None = None) -> None:
         retry_seconds = _FIRST_RETRY_SECONDS
         failed_at: float | None = None
-        records = self._number(observations, data)
+        times = self._clocks.read()  # of both clocks, because the wall clock may be set back
+        records = [self._record(each, self._next_seq + at, times, data) for at, each in enumerate(observations)]
+        self._next_seq += len(records)
         while True:
             if not self._term.holds():
                 raise DeposedError
@@ -127,16 +122,6 @@ class Publisher:
         if failed_at is not None:
             self._forwarding.sink_is_up = True
             _LOG.warning("records are delivered again after %.1f s, without a loss", time.monotonic() - failed_at)
-
-    def _number(self, observations: Sequence[Observation], data: str | None) -> list[Record]:
-        # The wall clock may be set back, so readers use the steady clock.
-        times = self._clocks.read()
-        records = [
-            self._record(observation, self._next_seq + index, times, data)
-            for index, observation in enumerate(observations)
-        ]
-        self._next_seq += len(records)
-        return records
 
     def _record(self, observation: Observation, seq: int, times: tuple[int, int], data: str | None) -> Record:
         value, (wall_ms, steady_ms) = observation.value, times

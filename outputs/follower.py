@@ -109,17 +109,14 @@ class Follower:
         for chunk in chunks:
             self._take_chunk(chunk)
         self._reading.source_is(up=True)
-        self._reading.lacks(self._source.missing, self._lacking())
+        missing = self._source.missing
+        self._reading.lacks(missing, () if self._ends is None else (*missing, *self._source.lacking(self._ends)))
         if self._source.has_read(ALERTING_OUTPUTS):
             self._reading.knows_alerts()
         if self._source.caught_up:
             self._reading.caught_up()
         if not chunks:
             self._stop.wait(_IDLE_SECONDS)
-
-    def _lacking(self) -> tuple[str, ...]:
-        """Return the outputs that lost the rows at their end, or that are missing."""
-        return () if self._ends is None else (*self._source.missing, *self._source.lacking(self._ends))
 
     def _take_chunk(self, chunk: Chunk) -> None:
         if chunk.begins_anew:

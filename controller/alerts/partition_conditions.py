@@ -96,7 +96,8 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
         )
     if never.count:
         cause += f". {never.count:,} {plural(never.count, 'was', 'were')} created while no replica was live"
-    helped = _helped_uncleanly(lost, header)
+    of_dead = lost.of(PartitionIssue.OFFLINE).groups  # of which a live replica could win an unclean election
+    helped = joined_groups(group for group in of_dead if not header.brokers.keys().isdisjoint(group.others))
     cause += _unclean(helped, lost, header)
     rest = damage_in_words(
         partitions.affected.of(PartitionIssue.UNDER_REPLICATED, PartitionIssue.AT_MIN_ISR, *LAST_ONES), header
@@ -148,12 +149,6 @@ def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
         return Advice(look + "No other live broker has a replica, so no election can help.")
     look += f"An unclean election makes only {helped} of {lost.partitions} usable."
     return Advice(look, (ELECT_UNCLEAN,))
-
-
-def _helped_uncleanly(lost: Affected, header: Header) -> Affected:
-    """Return the partitions that an unclean election makes usable, because a live replica could win it."""
-    offline = lost.of(PartitionIssue.OFFLINE)
-    return joined_groups(group for group in offline.groups if not header.brokers.keys().isdisjoint(group.others))
 
 
 def _not_yet_paged(condition: Condition, lost: Affected, header: Header) -> Condition:

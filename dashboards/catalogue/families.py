@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from prometheus_client.core import (
@@ -56,16 +57,12 @@ def lag_family(metric: Metric, lags: Mapping[tuple[str, ...], Lag]) -> Family:
     return family
 
 
+@dataclass(frozen=True, slots=True, eq=False)  # a registry keeps collectors as keys
 class TableCollector(Collector, Generic[_Source]):
     """Collector of a table of samples. At each scrape, `sources` returns the sources with their first labels."""
 
-    def __init__(
-        self,
-        table: Mapping[Metric, Callable[[_Source], Iterable[Sample]]],
-        sources: Callable[[], Iterable[tuple[tuple[str, ...], _Source]]],
-    ) -> None:
-        self._table = table
-        self._sources = sources
+    _table: Mapping[Metric, Callable[[_Source], Iterable[Sample]]]
+    _sources: Callable[[], Iterable[tuple[tuple[str, ...], _Source]]]
 
     def collect(self) -> Iterator[Family]:
         """Yield every family of the table, in its order."""

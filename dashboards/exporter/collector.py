@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from types import MappingProxyType
 
@@ -52,9 +52,7 @@ def _state_of(scrape: Scrape, cluster: ClusterSnapshot) -> State:
     return state_by(cluster.open_alerts, counts_of(gauges, brokers_away=0))
 
 
-def _with_gauges(
-    read: Callable[[GaugesRow], Sample],
-) -> Callable[[Scrape], Iterator[Sample]]:
+def _with_gauges(read: Callable[[GaugesRow], Sample]) -> Callable[[Scrape], Iterator[Sample]]:
     def samples(scrape: Scrape) -> Iterator[Sample]:
         for cluster in scrape.clusters:
             if cluster.gauges is not None and not cluster.is_silent(scrape.present):
@@ -175,25 +173,16 @@ HISTOGRAMS: Mapping[
 )
 
 
+@dataclass(frozen=True, slots=True, eq=False)  # a registry keeps collectors as keys
 class MemoryCollector(Collector):
     """Collector that answers each scrape from the present memory, reading and active alerts."""
 
-    def __init__(  # noqa: PLR0913 (one source an argument)
-        self,
-        memory: Memory,
-        reading: ReadingCounts,
-        limits: DetailLimits,
-        stale_after_ms: int,
-        alerts: Callable[[], Mapping[str, Sequence[Message]]],
-        *,
-        page_url: str = "",
-    ) -> None:
-        self._memory = memory
-        self._reading = reading
-        self._limits = limits
-        self._stale_after_ms = stale_after_ms
-        self._alerts = alerts
-        self._page_url = page_url
+    _memory: Memory
+    _reading: ReadingCounts
+    _limits: DetailLimits
+    _stale_after_ms: int
+    _alerts: Callable[[], Mapping[str, Sequence[Message]]]
+    page_url: str = ""
 
     def collect(self) -> Iterator[Family]:
         """Yield every family of the catalogue's page, in its order. A family without samples is empty."""
@@ -204,7 +193,7 @@ class MemoryCollector(Collector):
             alerts=self._alerts(),
             present=Present(time.time_ns() // 1_000_000, self._stale_after_ms),
             jobs=self._memory.jobs(),
-            page_url=self._page_url,
+            page_url=self.page_url,
         )
         ready = tuple(ready_clusters(scrape))
         for metric in CATALOGUE:

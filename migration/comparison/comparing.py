@@ -119,11 +119,10 @@ class Comparison:
     def verdict(self) -> ComparisonOutcome:
         """Return the worst verdict of all subjects, or lagging if only the offset lags."""
         verdicts = {result.verdict for result in self.subjects}
-        if ComparisonOutcome.DIFFERENT in verdicts:
-            return ComparisonOutcome.DIFFERENT
-        return (
-            ComparisonOutcome.LAGGING if ComparisonOutcome.LAGGING in verdicts or self.lag else ComparisonOutcome.EQUAL
-        )
+        if self.lag:
+            verdicts.add(ComparisonOutcome.LAGGING)
+        worst_first = (ComparisonOutcome.DIFFERENT, ComparisonOutcome.LAGGING)
+        return next((verdict for verdict in worst_first if verdict in verdicts), ComparisonOutcome.EQUAL)
 
     def said(self, nodes: Nodes) -> Said:
         """Yield the nodes, each subject with its differences, and the total."""

@@ -76,18 +76,7 @@ class StandingRows:
         return [placed.line for known in self._clusters.values() for placed in sorted(known.rows.values())]
 
 
-Writers = Mapping[str, JournalWriter]
-Ends = dict[str, OutputEnd]
-
-
-def ends_of(writers: Writers) -> Ends:
-    """Return the present end of each output except `job`, because the row of the job contains these ends."""
-    return {
-        output: OutputEnd(identity=writers[output].identity, offset=writers[output].end_offset) for output in OUTPUTS
-    }
-
-
-def stored_ends(directory: Path) -> Ends:
+def stored_ends(directory: Path) -> dict[str, OutputEnd]:
     """Return the ends in the newest row of the job. An older Kontrast stored no ends."""
     for line in newest_lines(directory / JobRow.output, b"{"):
         try:
@@ -99,7 +88,9 @@ def stored_ends(directory: Path) -> Ends:
     return {}
 
 
-def require_rows(directory: Path, writers: Writers, stored: Mapping[str, OutputEnd], batch: int) -> None:
+def require_rows(
+    directory: Path, writers: Mapping[str, JournalWriter], stored: Mapping[str, OutputEnd], batch: int
+) -> None:
     """Raise StreamError if an output lacks rows of a batch before this one, which the checkpoint counts as done."""
     # The job's journal has a mark of every batch. The other journals have no mark of a batch without their rows.
     lacking = [JobRow.output] if writers[JobRow.output].last_batch_id < batch - 1 else []
@@ -163,7 +154,7 @@ class JournalSink:
                     retain_seconds=retention[output].seconds,
                     standing=StandingRows if output in _COMPACTED else None,
                 )
-            self._ends: Ends = stored_ends(address.directory)
+            self._ends = stored_ends(address.directory)
         except JournalError as error:
             self.close()
             raise StreamError(str(error)) from error
@@ -200,7 +191,9 @@ class JournalSink:
             count += sum(done.result() for done in appends)
         batch.fence.require()
         with self._job_row:
-            self._ends = ends_of(self._writers)
+            # Without `job`, because its row contains these ends.
+            ends = {output: self._writers[output] for output in OUTPUTS}
+            self._ends = {name: OutputEnd(identity=at.identity, offset=at.end_offset) for name, at in ends.items()}
             self._writers[JobRow.output].append_batch(batch.number, [self._job_line(batch.job)], batch.source)
         return_free_memory(count)
         if batch.number < newest:

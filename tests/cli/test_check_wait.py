@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
+from cli.sources.asking import Source
 from cli.sources.options import Chosen
-from cli.sources.source import Source
 from controller.restore.stored_context import new_context
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until

@@ -219,7 +219,9 @@ class FoundCluster:
 
 
 def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> FoundCluster:
-    from ingest.complete_read import find_chroots
+    from controller.restore.stored_context import new_context
+    from controller.step import steps
+    from ingest.complete_read import find_chroots  # not for --help
 
     read = _read(config, stop)
     if not read.values and not read.forbidden and not config.chroot:
@@ -232,7 +234,7 @@ def _find(config: ZooKeeperConfig, name: str | None, stop: threading.Event) -> F
             raise NotFoundError(f"{min(read.forbidden)} may not be read. Log in, or give this address read access")
         raise NotFoundError(where_clusters_are(config, stop))
     cluster = name or config.chroot.rpartition("/")[2] or "kafka"
-    return _found(config.zookeeper, cluster, _context(read, cluster))
+    return _found(config.zookeeper, cluster, steps(new_context(cluster), read.records(cluster)).context)
 
 
 def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
@@ -243,13 +245,6 @@ def _read(config: ZooKeeperConfig, stop: threading.Event) -> CompleteRead:
     if stop.is_set():
         raise StoppedError
     return read
-
-
-def _context(read: CompleteRead, cluster: str) -> Context:
-    from controller.restore.stored_context import new_context
-    from controller.step import steps
-
-    return steps(new_context(cluster), read.records(cluster)).context
 
 
 def _found(zookeeper: str, cluster: str, context: Context) -> FoundCluster:
