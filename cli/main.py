@@ -19,6 +19,7 @@ from cli.printing.standard_output import print_line
 from cli.running import ExitCode
 from cli.settings.errors import ConfigError
 from questions import everywhere
+from wording.sentences import own_version
 
 # A command is a module in its section's package, with its line of `kontrast --help` here, or a plain question.
 _SECTIONS: Final = {
@@ -111,12 +112,8 @@ def _sentence(error: click.UsageError | ConfigError) -> str:
 def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) -> None:
     if not asked or ctx.resilient_parsing:
         return
-    import importlib.metadata  # its import takes as long as click's, so only --version pays
-
-    try:
-        print_line(f"kontrast {importlib.metadata.version('kontrast')}")
-    except importlib.metadata.PackageNotFoundError:
-        print_line("kontrast, run from a source tree that is not installed")
+    installed = own_version("")
+    print_line(f"kontrast {installed}" if installed else "kontrast, run from a source tree that is not installed")
     ctx.exit()
 
 

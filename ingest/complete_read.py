@@ -85,15 +85,17 @@ def read_everything(
         children |= {parent: sorted(only_topics) for parent in _BY_TOPIC}
     below_parents = [f"{parent}/{child}" for parent in PARENTS for child in children.get(parent, [])]
     topics = children.get(TOPICS, [])
-    partitions = zookeeper.read_children([partitions_path(topic) for topic in topics])
-    states = [
-        state_path(topic, partition) for topic in topics for partition in partitions.get(partitions_path(topic), [])
-    ]
-    paths = [*SINGLE_ZNODES, *below_parents, *states]
+    paths = [*SINGLE_ZNODES, *below_parents, *_states(zookeeper, topics)]
     values = zookeeper.read_values(paths, lambda count: show(count, len(paths))).values
     for absent in [path for path, value in values.items() if value is None]:
         del values[absent]
     return cast("dict[str, Value]", values)
+
+
+def _states(zookeeper: WatchedZooKeeper, topics: Collection[str]) -> list[str]:
+    """Return the states of the topics' partitions. Raise ConnectionLostError."""
+    partitions = zookeeper.read_children([partitions_path(topic) for topic in topics])
+    return [state_path(topic, number) for topic in topics for number in partitions.get(partitions_path(topic), [])]
 
 
 def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
@@ -353,13 +355,7 @@ class Sweep:
         below = [f"{parent}/{child}" for parent, names in children.items() for child in names]
         yield from _slices([path for path in (*SINGLE_ZNODES, *below) if path not in known], size)
         for some in _slices(topics, size):
-            partitions = self._zookeeper.read_children([partitions_path(topic) for topic in some])
-            states = (
-                state_path(topic, partition)
-                for topic in some
-                for partition in partitions.get(partitions_path(topic), [])
-            )
-            yield [path for path in states if path not in known]
+            yield [path for path in _states(self._zookeeper, some) if path not in known]
         yield from _slices(list(known), size)
 
     def _slice(self, znodes: int, most_seconds: float) -> int:

@@ -37,6 +37,9 @@ class Blindness(msgspec.Struct, frozen=True):
     step: str
 
 
+_WITHOUT_COMPLETE_READ: Final = Blindness("changes were lost without a complete read since", None, STATUS_STEP)
+
+
 def silent_process(job: JobRow | None, heard_ms: int, now_ms: int, stale_after_ms: int) -> str:
     """Return the process that stopped after the heartbeat of `heard_ms`, or an empty text if it may be either one.
 
@@ -81,7 +84,7 @@ def blindness(picture: Picture) -> Blindness | None:
         silence(picture.as_of_ms, picture.present)
         or hidden_by(picture.alerts)
         or (Blindness(rows_lost(picture.lacking), None, f"Run {_REBUILD}") if picture.lacking else None)
-        or _without_complete_read(picture)
+        or (None if picture.header.phase is FOLLOWING else _WITHOUT_COMPLETE_READ)
     )
 
 
@@ -102,12 +105,6 @@ def doubts_beside(picture: Picture, blind: Blindness | None) -> tuple[str, ...]:
         named = joined(hidden, most=_NAMED_PATHS)
         found.append(f"Kontrast may not read {counted(len(hidden), 'znode')}, nor the children: {named}")
     return tuple(found)
-
-
-def _without_complete_read(picture: Picture) -> Blindness | None:
-    if picture.header.phase is FOLLOWING:
-        return None
-    return Blindness("changes were lost without a complete read since", None, STATUS_STEP)
 
 
 def _capital(sentence: str) -> str:

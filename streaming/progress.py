@@ -17,7 +17,6 @@ import uuid
 from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
-from importlib import metadata
 from typing import Any, NamedTuple
 
 import msgspec
@@ -39,6 +38,7 @@ from streaming.config import StreamConfig
 from streaming.processes import uses_of
 from streaming.published import APPLIED, Applied, Observed
 from transport.address import JournalAddress
+from wording.sentences import own_version
 
 
 class ClockReading(NamedTuple):
@@ -115,20 +115,11 @@ _PROGRESS = JsonDecoder(dict[str, Any])
 _LOG = logging.getLogger("kontrast.streaming")
 
 _OBSERVED = "kontrast"
+_VERSION = own_version("")
 _REMEMBERED_BATCHES = 16
 # Prometheus looks each 15 s. One reading took 4.7 ms of a processor (Java with 266 threads, a load of 20): 0.05 % of a
 # core. The cost grows with threads and workers, not with clusters or partitions.
 _READ_USES_EVERY_SECONDS = 10.0
-
-
-def _version() -> str:
-    try:
-        return metadata.version("kontrast")
-    except metadata.PackageNotFoundError:
-        return ""
-
-
-_VERSION = _version()
 
 
 def observed(rows: DataFrame) -> DataFrame:

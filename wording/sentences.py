@@ -128,3 +128,13 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 def did_you_mean(names: Sequence[str]) -> str:
     """Return the end of a sentence that suggests these names, or an empty text."""
     return f". Did you mean {' or '.join(names)}?" if names else ""
+
+
+def own_version(otherwise: str) -> str:
+    """Return Kontrast's version, or other words for a source tree that is not installed."""
+    from importlib import metadata  # its import takes as long as click's, so only who asks pays
+
+    try:
+        return metadata.version("kontrast")
+    except metadata.PackageNotFoundError:
+        return otherwise

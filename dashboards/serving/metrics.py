@@ -12,7 +12,6 @@ import platform
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from typing import NamedTuple
 
 from anyio import CapacityLimiter, Lock, to_thread
@@ -27,6 +26,7 @@ from starlette.routing import Route
 from dashboards.catalogue import pipeline_metrics
 from dashboards.catalogue.families import family
 from dashboards.catalogue.metric import METRICS_PAGE
+from wording.sentences import own_version
 
 
 class LiveMemory(NamedTuple):
@@ -137,15 +137,8 @@ class ProcessCollector(Collector):
 
     def collect(self) -> Iterator[Family]:
         """Yield the families."""
-        yield family(pipeline_metrics.BUILD_INFO, [((_build_version(), platform.python_version()), 1)])
+        yield family(pipeline_metrics.BUILD_INFO, [((own_version("unknown"), platform.python_version()), 1)])
         objects, heap_bytes = self._live()
         yield family(pipeline_metrics.SMALL_OBJECTS, [((), objects)])
         if heap_bytes is not None:
             yield family(pipeline_metrics.HEAP_BYTES, [((), heap_bytes)])
-
-
-def _build_version() -> str:
-    try:
-        return version("kontrast")
-    except PackageNotFoundError:
-        return "unknown"  # a source tree that is not installed

@@ -17,9 +17,7 @@ from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from ingest.errors import IngestError
 from ingest.files.jute import DamagedFileError
 from ingest.files.snapshot_file import SnapshotNode, read_snapshot
-from ingest.files.transaction_log import ChangeKind, LoggedTransaction, read_log
-from ingest.observed.observations import Value
-from ingest.observed.paths import is_copied
+from ingest.files.transaction_log import LoggedTransaction, read_log
 
 _LOG: Final = re.compile(r"log\.([0-9a-f]{1,16})")
 _SNAPSHOT: Final = re.compile(r"snapshot\.([0-9a-f]{1,16})(\.gz|\.snappy)?")
@@ -272,51 +270,3 @@ class Chroot:
         others = " and ".join(sorted(self.others))
         hint = f"they have one below {others}. Give --chroot" if others else "check --zk-data"
         return f"the files have no Kafka cluster below {self._prefix or '/'}, {hint}"
-
-
-class LastZnodes:
-    """Znodes of one cluster that a migration copies, from copied files. Raise IngestError.
-
-    `notes` has a sentence for each fault.
-    """
-
-    def __init__(self, directories: Sequence[Path], *, chroot: str = "", until: Until | None = None) -> None:
-        self.below = Chroot(chroot, is_copied)
-        self._znodes: dict[str, Value] = {}
-        self._files = ZooKeeperFiles(directories, wanted=self.below.wants, until=until)
-        self.notes = self._files.notes
-
-    def read(self, is_asked_to_stop: Callable[[], bool] = lambda: False) -> dict[str, Value]:
-        """Return the values by path below the chroot."""
-        for item in self._files.read():
-            if is_asked_to_stop():
-                break
-            if isinstance(item, Snapshot):
-                self._znodes = {
-                    self.below.path(each.path): Value(
-                        each.data, each.czxid, each.mzxid, each.version, each.ephemeral_owner
-                    )
-                    for each in item.nodes
-                }
-            else:
-                self._apply(item)
-        return self._znodes
-
-    def _apply(self, transaction: LoggedTransaction) -> None:
-        for change in transaction.changes:
-            if not self.below.wants(change.path):
-                continue
-            path = self.below.path(change.path)
-            known = self._znodes.get(path)
-            if change.kind is ChangeKind.DELETED:
-                self._znodes.pop(path, None)
-            elif known is None or change.kind is ChangeKind.CREATED:
-                zxid, owner = transaction.zxid, change.ephemeral_owner
-                self._znodes[path] = Value(change.data, zxid, zxid, change.version, owner)
-            elif known.mzxid <= transaction.zxid:  # otherwise the snapshot has the change already
-                made, owner = known.czxid, known.ephemeral_owner
-                self._znodes[path] = Value(change.data, made, transaction.zxid, change.version, owner)
-        if transaction.closed is not None:
-            session = transaction.session
-            for path in [path for path, value in self._znodes.items() if value.ephemeral_owner == session]:
-                del self._znodes[path]

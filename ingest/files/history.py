@@ -15,7 +15,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -98,8 +98,9 @@ class History:
         chroot: str = "",
         start_zxid: Zxid | None = None,
         until: Until | None = None,
+        matters: Callable[[str], bool] = is_recorded,
     ) -> None:
-        self.below = Chroot(chroot, is_recorded)
+        self.below = Chroot(chroot, matters)
         self.files = ZooKeeperFiles(directories, wanted=self.below.wants, start_zxid=start_zxid, until=until)
         self._cluster = cluster
         self._watched = _WatchedZnodes()
@@ -125,6 +126,21 @@ class History:
                 self._now_ms = self._silent_since_ms = max(self._now_ms, item.time_ms)
                 yield from self._transaction(item)
         yield from self._heartbeats(self._end_ms())
+
+    def last_znodes(self, is_asked_to_stop: Callable[[], bool] = lambda: False) -> dict[str, Value]:
+        """Return the znodes at the end, by path below the chroot."""
+        values: dict[str, Value] = {}
+        for record in self.records():
+            if is_asked_to_stop():
+                break
+            if record.kind is RecordKind.SNAPSHOT_BEGIN:
+                values = {}
+            elif record.kind is RecordKind.DELETED:
+                values.pop(record.path, None)
+            elif record.kind is RecordKind.NODE:
+                stat = record.czxid, record.mzxid, record.version, record.ephemeral_owner
+                values[record.path] = Value(record.raw, *stat)
+        return values
 
     def _record(self, kind: RecordKind, zxid: Zxid, **fields: Any) -> Record:  # noqa: ANN401 (a record's fields)
         record = Record(

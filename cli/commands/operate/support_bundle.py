@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import os
 import platform
 import re
@@ -31,6 +30,7 @@ from streaming.scratch import scratch_directory
 from transport.address import JournalAddress, KafkaAddress
 from transport.disk import Fsync
 from transport.journal import JournalWriter
+from wording.sentences import own_version
 
 _BROKERS_SETTINGS: Final = "/config/brokers/"
 _REMOVED: Final = "removed by kontrast support-bundle"
@@ -99,7 +99,7 @@ def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, a
 
 def _write_facts(directory: Path, settings: Settings, config_file: Path | None) -> None:
     about = {
-        "kontrast": _version(),
+        "kontrast": own_version("a source tree that is not installed"),
         "python": platform.python_version(),
         "system": platform.platform(),
         "cores": os.cpu_count(),
@@ -110,13 +110,6 @@ def _write_facts(directory: Path, settings: Settings, config_file: Path | None) 
     for name, content in (("about.json", about), ("settings.json", chosen)):
         (directory / name).write_bytes(msgspec.json.format(msgspec.json.encode(content)))
     (directory / "status.jsonl").write_text(_status(config_file), encoding="utf-8")
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("kontrast")
-    except importlib.metadata.PackageNotFoundError:
-        return "a source tree that is not installed"
 
 
 def _shown(layer: Layer) -> dict[str, str]:

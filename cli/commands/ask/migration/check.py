@@ -147,12 +147,13 @@ def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threadi
 def _tree_of_files(
     directories: tuple[Path, ...], chroot: str, controller_ids: frozenset[int], stop: threading.Event
 ) -> Tree:
-    from ingest.files.data_directory import LastZnodes  # not for --help
+    from ingest.files.history import History  # not for --help
+    from ingest.observed.paths import is_copied
 
-    files = LastZnodes(directories, chroot=chroot)
-    znodes = files.read(stop.is_set)
-    for note in files.notes:
+    history = History(directories, "", chroot=chroot, matters=is_copied)
+    znodes = history.last_znodes(stop.is_set)
+    for note in history.files.notes:
         standard_error.say(note)
     if not znodes and not stop.is_set():
-        raise NotFoundError(files.below.without_cluster())
+        raise NotFoundError(history.below.without_cluster())
     return Tree(znodes, controller_ids=controller_ids)
