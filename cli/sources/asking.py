@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 from msgspec.structs import replace
@@ -18,6 +17,7 @@ from cli.printing import standard_error, standard_output
 from cli.running import ExitCode, StoppedError, run_until_stopped
 from cli.settings.config import Settings
 from cli.settings.parameters import DURATION
+from cli.sources import Source
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
 from questions.question import EVERYTHING_NOW, NotFoundError, Question, Scope
@@ -25,39 +25,9 @@ from wording.sentences import did_you_mean
 
 if TYPE_CHECKING:
     from cli.sources.options import Chosen
-    from questions.check import Checked
     from questions.clients.groups import Clients
     from questions.picture import Picture
     from wording.said import Said
-
-
-PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
-UNNAMED: Final = "cluster"  # name of a cluster that has no name
-
-
-Look: TypeAlias = "Callable[[], Sequence[Checked]]"
-
-
-class Source(Protocol):
-    """A source of a cluster's picture."""
-
-    has_past: ClassVar[bool]
-
-    @property
-    def is_live(self) -> bool:
-        """Return whether the source shows the present."""
-
-    def picture(self, scope: Scope, stop: threading.Event) -> Picture:
-        """Return at least the part of the cluster in the scope.
-
-        Raise NotFoundError, StoppedError, and IngestError or ServeError if the source cannot be read.
-        """
-
-    def looking(self, stop: threading.Event) -> AbstractContextManager[Look]:
-        """Return a function that checks the clusters of the source, and raises as `picture` does."""
-        from questions.check import check  # not for --help
-
-        return nullcontext(lambda: [check(self.picture(EVERYTHING_NOW, stop))])
 
 
 # Time to close ZooKeeper or Kafka cleanly, which waits for one request at most. During reads of 30,000 partitions it

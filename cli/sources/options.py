@@ -26,7 +26,7 @@ from cli.settings.config import (
 from cli.settings.keys import keys_of
 from cli.settings.options import brokers_options, config_option, zookeeper_options
 from cli.settings.parameters import MOMENT, Parsed, chroot_option, files_option
-from cli.sources.asking import PROBE_PATIENCE_SECONDS, UNNAMED, Source
+from cli.sources import PROBE_PATIENCE_SECONDS, UNNAMED, Source
 from ingest.config import ZooKeeperConfig
 from questions.moments import TIMES
 from streaming.config import BrokersConfig

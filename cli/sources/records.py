@@ -13,7 +13,7 @@ from typing import ClassVar, Final, NamedTuple
 from cli.followed_outputs import Where, lines_until_now
 from cli.printing import standard_error
 from cli.running import StoppedError
-from cli.sources.asking import Source
+from cli.sources import Source
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, newest_complete_reads
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context

@@ -13,7 +13,7 @@ import msgspec
 from cli.followed_outputs import Followed, Where, followed, lines_until_now
 from cli.printing import standard_error
 from cli.running import StoppedError
-from cli.sources.asking import Look, Source
+from cli.sources import Look, Source
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.row import Row
 from dashboards.errors import ServeError

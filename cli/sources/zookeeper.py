@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from cli.printing import standard_error
 from cli.running import StoppedError
-from cli.sources.asking import Source
+from cli.sources import Source
 from controller.restore.stored_context import new_context
 from ingest.config import ZooKeeperConfig
 from questions.gathering import Gathering

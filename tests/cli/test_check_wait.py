@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
-from cli.sources.asking import Source
+from cli.sources import Source
 from cli.sources.options import Chosen
 from controller.restore.stored_context import new_context
 from ingest.errors import IngestError

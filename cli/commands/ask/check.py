@@ -24,7 +24,8 @@ from cli.printing.standard_output import (
 )
 from cli.running import ExitCode, StoppedError
 from cli.settings.options import GroupedCommand
-from cli.sources.asking import PROBE_PATIENCE_SECONDS, Repetition, Source, ask_as_long_as, refuse_past, wait_options
+from cli.sources import PROBE_PATIENCE_SECONDS, Source
+from cli.sources.asking import Repetition, ask_as_long_as, refuse_past, wait_options
 from cli.sources.options import Chosen, source_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError

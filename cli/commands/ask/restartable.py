@@ -14,7 +14,8 @@ from cli.printing.standard_output import print_answer, print_line
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.settings.parameters import HIGHEST_ID
-from cli.sources.asking import PROBE_PATIENCE_SECONDS, Repetition, answer_of, ask_as_long_as, refuse_past, wait_options
+from cli.sources import PROBE_PATIENCE_SECONDS
+from cli.sources.asking import Repetition, answer_of, ask_as_long_as, refuse_past, wait_options
 from cli.sources.options import Chosen, source_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
