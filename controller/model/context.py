@@ -112,6 +112,7 @@ class Header(msgspec.Struct, array_like=True):
     topic_ranks: TopicRanks = ()  # the order of topics in sentences, as the operator gave it
     besides: dict[str, FoundFlaw] = {}  # by path, flaws of znodes without records, and of several znodes together
     clean_stop_ms: int = CLEAN_STOP_MS  # how long a clean stop excuses what it takes from clients
+    older: frozenset[BrokerId] = frozenset()  # whose registration is of a release before 2.7, if others are newer
 
     def copy(self) -> Header:
         """Return a copy of the header. A change to the copy's parts does not change this header."""
@@ -135,10 +136,17 @@ class Header(msgspec.Struct, array_like=True):
     def register(self, broker: BrokerId, registration: Broker) -> None:
         """Note a broker's registration."""
         self.brokers = {**self.brokers, broker: registration}
+        self._find_older()
 
     def unregister(self, brokers: Collection[BrokerId]) -> None:
         """Note that these brokers are not registered any more."""
         self.brokers = {broker: known for broker, known in self.brokers.items() if broker not in brokers}
+        self._find_older()
+
+    def _find_older(self) -> None:
+        # Where all look so old, their inter.broker.protocol.version is, and their release is not known by it.
+        old = frozenset(at for at, each in self.brokers.items() if each.least_release and each.least_release < (2, 7))
+        self.older = old if len(old) < len(self.brokers) else frozenset()
 
     @contextmanager
     def knowing(self, brokers: dict[BrokerId, Broker]) -> Iterator[None]:
@@ -202,6 +210,7 @@ class Header(msgspec.Struct, array_like=True):
         self.profile = profile or self.configuration.evidence.profile()
         release = self.profile.release if profile else self.configuration.evidence.releases()[1]
         self.settings = settings_in_force(self.configuration.given, release)
+        self._find_older()  # of brokers that rows, or a state stored earlier, have given
 
     @property
     def knows_past(self) -> bool:
@@ -288,16 +297,8 @@ class Header(msgspec.Struct, array_like=True):
             profile.replicates_without_adding,
             tuple(sorted((BrokerId(int(broker)), least) for broker, least in dynamic.items() if broker.isdecimal())),
             self.topic_ranks,
-            self._older_than_features() if profile.caps_min_isr else frozenset(),
+            self.older if profile.caps_min_isr else frozenset(),
         )
-
-    def _older_than_features(self) -> frozenset[BrokerId]:
-        """Return the brokers whose registration is of a release before 2.7, if others are newer.
-
-        Where all look so old, their inter.broker.protocol.version is, and their release is not known by it.
-        """
-        old = frozenset(at for at, each in self.brokers.items() if each.least_release and each.least_release < (2, 7))
-        return old if len(old) < len(self.brokers) else frozenset()
 
     def _dynamic_least_in_sync(self) -> dict[str, int]:
         found = {

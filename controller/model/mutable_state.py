@@ -96,18 +96,19 @@ class MutableState:
     @property
     def rules(self) -> CountingRules:
         """Return the rules that counts and partitions' health depend on beside the topics, as of now."""
-        header, (settings, profile, dynamic) = self.header, self._ruled_by
+        header, (settings, profile, dynamic, older) = self.header, self._ruled_by
         if (
             header.settings is not settings
             or header.profile is not profile
             or header.configuration.dynamic is not dynamic
+            or header.older is not older
         ):
             self._find_rules()
         return self._rules
 
     def _find_rules(self) -> None:
         header = self.header
-        self._ruled_by = header.settings, header.profile, header.configuration.dynamic
+        self._ruled_by = header.settings, header.profile, header.configuration.dynamic, header.older
         self._rules = header.counting_rules
 
     @property

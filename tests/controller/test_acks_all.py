@@ -207,6 +207,12 @@ def test_a_release_that_shows_later_is_followed():
     history.heartbeat()
     lacking.append(rows_of(history)[0].in_sync_lacking)
     assert lacking == [1, 0]
+    history.write("/brokers/ids/1", {**broker_znode(1), "version": 4})
+    assert history.context.header.tally.gauges.under_min_isr_partitions == 0, "all look so old"
+    history.broker(2)
+    assert history.context.header.tally.gauges.under_min_isr_partitions == 1, "broker 2 is newer"
+    history.broker_leaves(2)
+    assert history.context.header.tally.gauges.under_min_isr_partitions == 0
 
 
 def test_what_was_stored_before_it_was_judged_is_judged_with_the_next_heartbeat():
