@@ -301,12 +301,14 @@ def _no_live_in_sync(
         if unclean:
             only = f"It stays offline until {one_of(replicas)} returns and is elected uncleanly"
         return f"no live in-sync replica: the ISR is empty, {where(replicas)}. {only}"
-    in_reach = electable(partition, value)
+    in_reach = replicas if unclean else electable(partition, value)
     if not in_reach:
         assigned = f"{listed(value.isr, 'is')} in sync, but {listed(replicas, 'is')} assigned"
         return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
     back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
-    return f"no live in-sync replica: {where(value.isr)}. It stays offline until {back}"
+    lossy = ", even if records are lost, because unclean elections are allowed"
+    lossy = lossy if {*in_reach} - {*value.isr} else ""
+    return f"no live in-sync replica: {where(value.isr)}. It stays offline until {back}{lossy}"
 
 
 def _in_sync(partition: Partition, value: LeaderAndIsr) -> str:

@@ -321,12 +321,13 @@ class _PartitionFacts:
             live = [at for at in in_sync if at in header.brokers and at not in partition.offline_dirs]
             soon = f"within seconds, if {one_of(live)} has just returned. Otherwise " if self._is_one_look else ""
             return f"{soon}when the next controller elects {one_of(live)}"
-        if not value.isr and header.allows_unclean_election_of(self._topic):
+        in_sync = electable(partition, value)
+        none = "no assigned broker is in sync" if value.isr else "the ISR is empty"
+        if not in_sync and header.allows_unclean_election_of(self._topic):
             returned = one_of(partition.replicas)
-            return f"when {returned} returns, by an unclean election, which is allowed, because the ISR is empty"
+            return f"when {returned} returns, by an unclean election, which is allowed, because {none}"
         if not value.isr:
             return "only by an unclean election, because the ISR is empty"
-        in_sync = electable(partition, value)
         if not in_sync:
             return (
                 f"when the topic's znode assigns {one_of(value.isr)} again and a controller fails over, with every "
@@ -339,12 +340,16 @@ class _PartitionFacts:
         return f"{', or '.join(ways)}, with every acknowledged record{self._unless_unclean(value, in_sync)}"
 
     def _unless_unclean(self, value: LeaderAndIsr, in_sync: Sequence[BrokerId]) -> str:
-        """Return that the next controller elects another replica before, empty if it may not or finds none."""
+        """Return that another replica may be elected before, empty if it may not."""
         elected = self._elected_uncleanly(value, self._partition.replicas)
+        lagging = [at for at in self._partition.replicas if at not in value.isr]
+        before = f"the next controller elects broker {elected} before, and loses records"
         if elected is None:
-            return ""
+            if not lagging or not self._header.allows_unclean_election_of(self._topic):
+                return ""
+            before = f"if {one_of(lagging)} returns before, it is elected, and records are lost"
         forbid = f"If {one_of(in_sync)} can return, set unclean.leader.election.enable=false first"
-        return f", but the next controller elects broker {elected} before, and loses records. {forbid}"
+        return f", but {before}. {forbid}"
 
     def _unclean(self, value: LeaderAndIsr) -> Statement:
         is_allowed = self._header.allows_unclean_election_of(self._topic)

@@ -53,7 +53,7 @@ Partitions: t3-5, t3-0
 Next step: Bring back the named brokers with their data, so that no record is lost. An unclean election makes \
 only 1 of 2 partitions usable. If no named broker can return, and another replica is live, elect another live \
 replica (kafka-leader-election.sh --election-type unclean). You lose the records that only in-sync replicas have.
-The controller elects only replicas that are in sync.
+The controller elects a replica out of sync only if unclean.leader.election.enable is true.
 
 critical in cluster orders since 2026-11-22 18:43:11Z
 broker 2 crashed 3 times within ten minutes: its partitions lost leaders and replicas each time
@@ -200,7 +200,7 @@ critical in cluster orders since 2026-11-24 22:13:59Z
 Next step: Bring back one of the named brokers, so that no record is lost. If no named broker can \
 return, and another replica is live, elect another live replica (kafka-leader-election.sh --election-type unclean). \
 You lose the records that only in-sync replicas have.
-The controller elects only replicas that are in sync.
+The controller elects a replica out of sync only if unclean.leader.election.enable is true.
 
 Page: https://kontrast.example/clusters/orders?at=1795558442000
 Runbook: https://wiki.example/runbooks/KontrastPartitionsOffline.md"""

@@ -19,7 +19,7 @@ PARTITIONS_OFFLINE: Final = AlertKind(
         steps=(Step("Bring back one of the named brokers, so that no record is lost.", (Need.BROKERS_AWAY,)),),
         remedies=(remedies.ELECT_UNCLEAN,),
     ),
-    expected="The controller elects only replicas that are in sync.",
+    expected="The controller elects a replica out of sync only if unclean.leader.election.enable is true.",
     patience_else="after 5 s where an in-sync replica is back and only has to be elected",
 )
 PARTITIONS_LEADERLESS: Final = AlertKind(
