@@ -6,6 +6,7 @@ The look sets no watch and reports no hidden znode, because users' znodes are hi
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
@@ -75,18 +76,28 @@ def look_besides(zookeeper: WatchedZooKeeper) -> dict[str, FoundFlaw]:
 
 
 def _elsewhere(zookeeper: WatchedZooKeeper, registered: Collection[str]) -> Iterator[str]:
-    """Yield brokers that registered in another chroot, which has no topic, and no id of this cluster's brokers."""
+    """Yield brokers that registered in another chroot by mistake, as they seem, and not as a cluster of their own."""
 
     def children(paths: Sequence[str]) -> dict[str, Collection[str]]:
         found = answers(zookeeper, GetChildren, paths, absolute=str)
         return {path: names or () for path, names in found}
 
+    own, known = zookeeper.absolute("").rstrip("/"), {int(name) for name in registered if name.isdecimal()}
     roots = ["", *(f"/{name}" for name in children(["/"])["/"])][:_IN_FLIGHT]
     brokers, topics = (children([root + parent for root in roots]) for parent in (BROKERS, TOPICS))
     for root in roots:
-        ids = {name for name in brokers[root + BROKERS] if name.isdecimal()}
-        if ids and not topics[root + TOPICS] and not ids & set(registered):
-            yield f"broker {joined(sorted(ids))}, registered in {root or '/'} of the ensemble, where there is no topic"
+        ids = sorted(int(name) for name in brokers[root + BROKERS] if name.isdecimal())
+        is_next = len(ids) == 1 and known and min(known) < ids[0] <= max(known) + 1
+        if ids and not topics[root + TOPICS] and not known & {*ids} and (not root or is_next or _is_typo(root, own)):
+            named = joined(list(map(str, ids)))
+            yield f"broker {named}, registered in {root or '/'} of the ensemble, where there is no topic"
+
+
+def _is_typo(root: str, own: str) -> bool:
+    """Return whether the chroots have the same letters, or differ by one. A digit more is meant, as in kafka2."""
+    one, other = Counter(root.lower()), Counter(own.lower())
+    differ = [*(one - other).elements(), *(other - one).elements()]
+    return len(differ) < 2 and all(each.isalpha() for each in differ)
 
 
 def _grant(acl: ACL) -> Grant:

@@ -199,7 +199,7 @@ def _reasons(
     yield from _brokers_away(header, accepted_absent)
     if counts.under_replicated:
         yield from _catching_up(context, broker)
-    for flawed in stopping_starts(header):
+    for flawed in stopping_starts(header, broker):
         yield Reason(Obstacle.START_FAILS, flawed.with_mend)
     yield from _controller(header, broker)
     for row in picture.alerts:  # one queue has the notifications, shutdowns and elections
@@ -303,6 +303,9 @@ def _controller(header: Header, broker: BrokerId) -> Iterator[Reason]:
     if not header.acting:
         yield Reason(Obstacle.NO_CONTROLLER, "no broker acts as controller, so the partitions would get no new leaders")
         return
+    if header.controller not in header.brokers:
+        lost = f"controller {header.controller} is not registered, so a broker cannot ask it for a clean shutdown"
+        yield Reason(Obstacle.NO_CONTROLLER, lost)
     due = sum(event.writes_due for event in header.events.values() if not _reassigns(event))
     if due:
         yield Reason(

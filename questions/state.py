@@ -112,7 +112,8 @@ def state_of(picture: Picture, counts: Counts, damage: Damage, incidents: Sequen
     if blind is not None:
         return not_known(blind.reason, blind.since_ms, blind.step)
     state = state_by(picture.alerts, counts)
-    effect = damage.sentence or in_counts(counts)
+    unread = not counts.partitions and any(path.startswith("/brokers/topics/") for path in picture.header.flawed)
+    effect = damage.sentence or ("No partition's znode can be read." if unread else in_counts(counts))
     found = _by_incidents(state, incidents, effect) or _by_own_alerts(state, picture, effect)
     found = found or ClusterState(state=state, event=effect.rstrip("."))
     if found.state is State.WELL and picture.forbidden:

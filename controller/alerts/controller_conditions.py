@@ -58,6 +58,7 @@ _EFFECTS_OF_LATENESS: Final = (
     (EventKind.TOPIC_DELETION, _NOT_DELETED),
 )
 _FAILS: Final = "Each election fails, until the znode is mended."
+_GOES_ON: Final = "The named broker goes on, if it took over before."
 _NONE_LIVE: Final = Advice("Start the brokers, because none is registered.")
 _UNREGISTERED_MS: Final = 10_000
 _STORM_AT_LEAST: Final = 100
@@ -175,6 +176,7 @@ def _ghost(header: Header) -> Condition | None:
         since_ms=header.ghost_since_ms if header.is_ghost else None,
         patience_ms=_UNREGISTERED_MS if unregistered else None,
         advice=Advice(f"Restart broker {broker} if its process lives.") if unregistered else None,
+        expected=_GOES_ON if blocks or unregistered else None,
         evidence=(_owner_of_controller(header), *whereabouts((broker,), header)),
         broker=broker,
     )

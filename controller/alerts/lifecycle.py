@@ -31,6 +31,7 @@ from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.contract.remedies.remedy import Advice
+from controller.contract.znode_table import Place
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
@@ -222,7 +223,9 @@ def _mend_of(occurrence: Occurrence, header: Header) -> Advice:
     """Return the step for the first refused znode, the one that ends brokers or controllers if there is one."""
     found = [each for each in flawed_znodes(header) if each.path in occurrence.about]
     first = min(found, key=lambda each: not each.is_deadly, default=None)
-    return Advice("Nothing is to be done, because Kafka goes on.") if first is None else Advice(first.consequence.mend)
+    if first is None:
+        return Advice("Nothing is to be done, because Kafka goes on.")
+    return first.advice if first.path == Place.CONTROLLER.value else Advice(first.consequence.mend)
 
 
 def _sentence_of(occurrence: Occurrence, kind: AlertKind) -> str:

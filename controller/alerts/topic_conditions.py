@@ -12,8 +12,7 @@ from controller.contract.remedies.remedy import Advice
 from controller.contract.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
-from controller.view.advice import topics_without_id
-from controller.view.flawed_znodes import OF_ZNODES, FlawedZnode, stopping_starts, topic_znodes
+from controller.view.flawed_znodes import OF_ZNODES, FlawedZnode, stopping_starts, topic_znodes, topics_without_id
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from wording.sentences import counted, in_brackets, plural, verb
 
@@ -95,7 +94,7 @@ def _unloadable(header: Header) -> Condition | None:
     return Condition(
         kind=kinds.TOPIC_UNLOADABLE,
         group="controller",
-        cause=f"{loads} {znodes}: the content is empty or no JSON object",
+        cause=f"{loads} {znodes}: Kafka cannot read its content",
         ending="every topic's znode can be loaded",
         since_ms=min(unloadable.values()),
         severity=None if fails else Severity.WARN,

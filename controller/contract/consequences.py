@@ -82,7 +82,7 @@ def _throws(mend: str) -> tuple[Consequence, ...]:
 
 
 _NOBODY = "no broker becomes controller, because /controller exists and names nobody"
-_DELETE_CONTROLLER = "Check that no KRaft controller runs, then delete /controller."
+_DELETE_CONTROLLER = "Check that no KRaft controller runs."
 _NO_START = "a broker that starts reads it and ends"
 _WRITE_STATE = (
     "Do not restart the controller's broker. Write the state back with a live leader that has the partition, best the "
@@ -100,7 +100,14 @@ _REQUEST_IGNORED = "Kafka ignores it as long as it exists, and every later reque
 _DELETE_REQUEST = "Delete /admin/reassign_partitions, then /controller."
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
+_WRITE_ID_BACK = "Write each topic's own topic_id back, from the brokers' partition.metadata."
 _PRODUCER_IDS = 'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.'
+_COMMON_LISTENER = (
+    "Give every broker one listener of a common name and protocol, and set it as inter.broker.listener.name. "
+    "Restart first the brokers that lack it."
+)
+_OWN_ENDPOINT = "Give each broker its own advertised.listeners before it restarts."
+_NEW_PASSWORD = "Delete the key and give the user a new password with kafka-configs.sh, before a broker restarts."
 _RESTART_ONE = "If no broker is controller, restart one."  # a broker that failed does not try again
 _OPEN = (
     "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with the login that owns the "
@@ -112,6 +119,7 @@ _UNNUMBERED = _ends_controllers(
     (Flaw.WRONG_NAME,),
 )
 _QUOTA = (
+    _ends_start("a broker that starts cannot decode its name and ends", _DELETE_NAME, (Flaw.WRONG_NAME,)),
     _ends_start(
         "every broker reads it at its start and ends",
         "Write the number again with kafka-configs.sh, or delete the key in the znode, before a broker restarts.",
@@ -145,11 +153,12 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         _ends_start(_NO_START, _NEW_CLUSTER_ID, _UNREADABLE),
     ),
     Place.CONTROLLER: (
-        _ends_controllers(_NOBODY, _DELETE_CONTROLLER, _UNREADABLE),
+        _ends_controllers(_NOBODY, _DELETE_CONTROLLER, _UNREADABLE, then_fail_over=True),
         _ends_controllers(
             "no session owns it, so it stays when its broker ends, and no other broker becomes controller",
             _DELETE_CONTROLLER,
             (Flaw.PERSISTENT,),
+            then_fail_over=True,
         ),
     ),
     Place.CONTROLLER_EPOCH: (
@@ -210,6 +219,13 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         ),
         _ends_both(_NO_NUMBER, _DELETE_NAME, (Flaw.WRONG_NAME,), (2, 8)),
         _ends_controllers(_NO_CONTROLLER, _DELETE_NAME, (Flaw.WRONG_NAME,)),
+        _ends_start(
+            "each of them ends at its next start, as long as the other is registered",
+            _OWN_ENDPOINT,
+            (Flaw.SAME_ENDPOINT,),
+            (2, 0),
+        ),
+        Consequence("clients and brokers that mean one of them reach the other", _OWN_ENDPOINT, (Flaw.SAME_ENDPOINT,)),
         Consequence(
             "no session owns it, so the broker counts as live for ever and cannot register",
             "Check that the broker is down, delete the znode, then start the broker.",
@@ -218,6 +234,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
     ),
     Place.TOPIC: (
         *_throws(_WRITE_BACK),
+        _ends_controllers(_NO_CONTROLLER, _WRITE_ID_BACK, (Flaw.SAME_ID,), (2, 8)),
         _misleads("the next controller loads a topic without partitions, and elects no leaders for it", _WRITE_BACK),
     ),
     Place.PARTITION_STATE: (
@@ -242,9 +259,10 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         *_QUOTA,
         _ends_start(
             "the user cannot log in, and a broker that allows this mechanism reads it at its start and ends",
-            "Delete the key and give the user a new password with kafka-configs.sh, before a broker restarts.",
+            _NEW_PASSWORD,
             (Flaw.NO_CREDENTIAL,),
         ),
+        Consequence("the user cannot log in", _NEW_PASSWORD, (Flaw.WEAK_CREDENTIAL,)),
     ),
     Place.CLIENT: _QUOTA,
     Place.IP: _QUOTA,
@@ -267,12 +285,17 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
     ),
     Place.REGISTRATIONS: (
         _ends_start("a broker with another login cannot register and ends at its start", _OPEN, (Flaw.LOCKED,)),
+        _ends_controllers(
+            "every broker that becomes controller fails at a broker without its listener, and gives up. These brokers "
+            "cannot copy from one another either",
+            _COMMON_LISTENER,
+            (Flaw.NO_COMMON_LISTENER,),
+        ),
         Consequence(
             "these brokers cannot copy from one another, and the controller reaches only those with a listener like "
             "its own",
-            "Give every broker one listener of a common name and protocol, and set it as inter.broker.listener.name. "
-            "Restart first the brokers that lack it.",
-            (Flaw.NO_COMMON_LISTENER,),
+            _COMMON_LISTENER,
+            (Flaw.NO_COMMON_PROTOCOL,),
         ),
         Consequence(
             "a broker whose zookeeper.connect has another chroot gets no partition of this cluster",

@@ -25,7 +25,11 @@ class Flaw(Enum):
     WRONG_NAME = "a name that Kafka cannot read"
     NO_ADDRESS = "a name that is no IP address"
     NO_CREDENTIAL = "no credential that Kafka can read"
+    SAME_ID = "the topic_id of another topic"
     NO_NEXT = "no block of producer ids"
+    WEAK_CREDENTIAL = "a credential with too few iterations"
+    SAME_ENDPOINT = "an endpoint of another broker"
+    NO_COMMON_PROTOCOL = "without a protocol that all brokers have on a listener"
     NO_COMMON_LISTENER = "without a listener that all brokers have"
 
     @property

@@ -39,11 +39,11 @@ def refuse(tx: Transaction, record: Record, error: ZnodeError) -> None:
     if partition is not None and partition.zk_state is None:
         tx.state.put_partition(tp, replace(partition, unreadable=True))
     consequence = consequence_of(path, error.flaw, header.profile.release)
-    after = "Kontrast keeps its last good value"
+    after, why = "Kontrast keeps its last good value", str(error).replace(": ", ", ")  # a colon ends the event
     if consequence is not None:
         after = f"{consequence.effect}. {consequence.mend.removesuffix('.')}"
     tx.state.happened.refused += 1
-    occurrences.note(tx.state, kinds.ZNODE_REFUSED, f"{path} cannot be read ({error}): {after}", about=path)
+    occurrences.note(tx.state, kinds.ZNODE_REFUSED, f"{path} cannot be read ({why}): {after}", about=path)
     tx.rows.effects.append(
         RefusedRow(*tx.rows.stamp(), path=path, reason=str(error), data=record.data, data_base64=record.data_base64)
     )

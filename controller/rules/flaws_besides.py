@@ -53,6 +53,7 @@ _CLUSTER_ID: Final = "/cluster/id"
 _FEATURE: Final = "/feature"
 _SCRAM_KEYS: Final = frozenset({"salt", "stored_key", "server_key", "iterations"})
 _DOUBLE: Final = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
+_BROKEN_ESCAPE: Final = re.compile("%(?![0-9a-fA-F]{2})")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
 LEAST_OF_NAMES: Final = {"/isr_change_notification": 10, "/log_dir_event_notification": 13}
 """Length of the prefix that Kafka cuts off a notification's name, without its last character."""
@@ -60,6 +61,7 @@ _NUMBERED: Final = {"/brokers/ids": "", "/config/brokers": "<default>"}  # and t
 _ACL_DEPTHS: Final = {"/kafka-acl/": 3, "/kafka-acl-extended/": 4}  # /TYPE/NAME, and /PATTERN/TYPE/NAME
 _LARGEST_ID: Final = 2**63 - 1
 _BLOCK: Final = 1_000
+_LEAST_ITERATIONS: Final = 4_096  # of both mechanisms (`ScramMechanism`)
 _LEAST_WITH_FEATURES: Final = 5  # version of a registration
 _SHOWN: Final = 40
 
@@ -120,6 +122,8 @@ def flaw_beside(path: str, data: bytes | None) -> FoundFlaw | None:
     place, (parent, _, name) = place_of(path), path.rpartition("/")
     if parent in _NUMBERED and integer_in(name) is None and name != _NUMBERED[parent]:
         return FoundFlaw(Flaw.WRONG_NAME, "is not named by a broker's number")
+    if place in (Place.USER, Place.CLIENT) and _BROKEN_ESCAPE.search(name):
+        return FoundFlaw(Flaw.WRONG_NAME, "has a % in its name that no two hexadecimal digits follow")
     if len(name) < LEAST_OF_NAMES.get(parent, 0):
         return FoundFlaw(Flaw.WRONG_NAME)
     try:
@@ -149,6 +153,8 @@ def _flaw_of_quotas(place: Place, path: str, config: Mapping[str, str]) -> Found
             return FoundFlaw(Flaw.NO_NUMBER, f"has {key}={value[:_SHOWN]}, which is no {kind}")
         if place is Place.USER and key in SCRAM and not is_scram(value):
             return FoundFlaw(Flaw.NO_CREDENTIAL, f"has a {key} without salt, keys and iterations as Kafka writes them")
+        if place is Place.USER and key in SCRAM and (given := int(_parts(value)["iterations"])) < _LEAST_ITERATIONS:
+            return FoundFlaw(Flaw.WEAK_CREDENTIAL, f"has a {key} of {given} iterations, fewer than {_LEAST_ITERATIONS}")
     name = path.rpartition("/")[2]
     if place is Place.IP and config and name != "<default>" and not _is_address(name):
         return FoundFlaw(Flaw.NO_ADDRESS)
@@ -170,9 +176,13 @@ def number(value: str) -> float | None:
     return found if abs(found) < 2**63 else 0.0  # a double of this size has no fraction
 
 
+def _parts(credential: str) -> dict[str, str]:
+    return dict(part.partition("=")[::2] for part in credential.split(","))
+
+
 def is_scram(text: str) -> bool:
     """Return whether `ScramCredentialUtils` (3.9) takes the credential."""
-    parts = dict(part.partition("=")[::2] for part in text.split(","))
+    parts = _parts(text)
     if parts.keys() != _SCRAM_KEYS or not re.fullmatch(r"[+-]?[0-9]{1,9}", parts.pop("iterations")):
         return False
     try:
@@ -196,7 +206,7 @@ def _is_address(name: str) -> bool:
 def _flaw_of_block(block: _ProducerIds) -> FoundFlaw | None:
     if int(block.block_end) > _LARGEST_ID - _BLOCK:
         return FoundFlaw(Flaw.WRONG_TYPE, "has given out every producer id")
-    return None
+    return FoundFlaw(Flaw.NO_NEXT, "ends below 0, so the next ids are no ids") if int(block.block_end) < -1 else None
 
 
 def _registered(values: Mapping[str, bytes | None]) -> Iterator[tuple[BrokerId, BrokerZnode]]:
@@ -221,13 +231,28 @@ def _of_the_cluster(
     feature = _content(values, _FEATURE, FeatureZnode)
     if feature is not None and (lacking := "; ".join(_lacking(feature, brokers))):
         yield _FEATURE, FoundFlaw(Flaw.INCOMPATIBLE, f"finalizes {lacking}")
-    names = {broker: _listeners(registered) for broker, registered in brokers.items()}
-    if len(names) > 1 and not frozenset.intersection(*names.values()):
+    yield from _same_endpoints(brokers)
+    protocols = {broker: _listeners(registered) for broker, registered in brokers.items()}
+    names = {broker: frozenset(each.partition(" ")[0] for each in have) for broker, have in protocols.items()}
+    if len(names) > 1 and not frozenset.intersection(*protocols.values()):
+        flaw = Flaw.NO_COMMON_PROTOCOL if frozenset.intersection(*names.values()) else Flaw.NO_COMMON_LISTENER
         groups: dict[frozenset[str], list[BrokerId]] = {}
-        for broker, listeners in sorted(names.items()):
+        for broker, listeners in sorted(protocols.items()):
             groups.setdefault(listeners, []).append(broker)
         have = [f"{listed(members, 'has')} {joined(sorted(group)) or 'none'}" for group, members in groups.items()]
-        yield "/brokers/ids", FoundFlaw(Flaw.NO_COMMON_LISTENER, f"has no listener of all brokers ({joined(have)})")
+        yield "/brokers/ids", FoundFlaw(flaw, f"has no listener of all brokers ({joined(have)})")
+
+
+def _same_endpoints(brokers: Mapping[BrokerId, BrokerZnode]) -> Iterator[tuple[str, FoundFlaw]]:
+    """Yield brokers with a host and port of another one, which a starting broker refuses (`KafkaServer`)."""
+    sharing: dict[str, set[BrokerId]] = {}
+    for broker, registered in sorted(brokers.items()):
+        for endpoint in registered.addresses():
+            sharing.setdefault(endpoint.partition("://")[2], set()).add(broker)
+    for address, members in sharing.items():
+        for broker in sorted(members) if len(members) > 1 and not address.startswith(":") else ():
+            details = f"has the endpoint {address} of {listed(sorted(members - {broker}))}, too"
+            yield f"{_REGISTRATION}{broker}", FoundFlaw(Flaw.SAME_ENDPOINT, details)
 
 
 def _content(values: Mapping[str, bytes | None], path: str, form: type[_Form]) -> _Form | None:

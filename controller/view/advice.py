@@ -11,7 +11,13 @@ from controller.contract.ids import BrokerId
 from controller.contract.remedies.remedy import Advice, Need, Remedy
 from controller.contract.remedies.topics import ASSIGN_IDS, PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.context import Header
-from controller.view.flawed_znodes import harming_failovers, topic_znodes, znodes_in_words
+from controller.view.flawed_znodes import (
+    harming_failovers,
+    mends_before_failover,
+    topic_znodes,
+    topics_without_id,
+    znodes_in_words,
+)
 from wording.sentences import counted, plural
 
 # A remedy may cure the flaw that keeps others from failing over.
@@ -30,7 +36,7 @@ def advice_for(advice: Advice, header: Header, brokers: Collection[BrokerId] = (
     words = replace(advice, remedies=kept, steps=steps).in_words(header.profile.release)
     if len(kept) == len(wanted):
         return words
-    mend = next((f" {each.mend}" for each in harming_failovers(header)), "")
+    mend = f" {mends_before_failover(header)}" if harming_failovers(header) else ""
     return f"Do not delete /controller yet: {harm}.{mend} {words}".rstrip()
 
 
@@ -53,8 +59,6 @@ def harm_of_failover(header: Header) -> str:
         return f"no controller can load {topic_znodes(header.damaged.unloadable)}"
     if flawed := harming_failovers(header):
         return f"the next controller fails at {znodes_in_words([each.path for each in flawed])}"
-    if header.term.duplicate_topic_ids:
-        return "no controller can load two topics of one id"
     lacking = topics_without_id(header)
     if lacking:
         topics = f"{counted(lacking, 'topic')} without an id {plural(lacking, 'gets', 'get')} a new one"
@@ -65,9 +69,3 @@ def harm_of_failover(header: Header) -> str:
 def unless_harmful(step: str, header: Header) -> str:
     """Return a sentence about a failover, or an empty text while a failover would do harm."""
     return "" if harm_of_failover(header) else step
-
-
-def topics_without_id(header: Header) -> int:
-    """Return the number of topics that a failover gives an id, while other topics have one."""
-    topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id
-    return topics - with_id if 0 < with_id < topics and header.profile.sends_topic_ids else 0

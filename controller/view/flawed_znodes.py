@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from controller.contract.consequences import Consequence, consequence_of
+from controller.contract.consequences import CONSEQUENCES, Consequence, consequence_of
 from controller.contract.flaw import Flaw, FoundFlaw
+from controller.contract.ids import NO_BROKER, BrokerId
 from controller.contract.remedies.remedy import Advice
 from controller.contract.znode_table import Place, place_of
 from controller.model.context import Header
@@ -19,8 +20,7 @@ OF_ZNODES: Final = "znodes"
 _NAMED: Final = 3
 _STATE_LOST: Final = PartitionIssue.STATE_LOST.of(())
 _LOST_AFTER_MS: Final = 10_000
-_FAIL_OVER: Final = "Then delete /controller."
-_FAIL_OVER_AFTER_ALL: Final = "Once all such znodes are mended, delete /controller."
+_CONTROLLER: Final = Place.CONTROLLER.value
 
 
 class FlawedZnode(NamedTuple):
@@ -55,19 +55,35 @@ class FlawedZnode(NamedTuple):
 
 def flawed_znodes(header: Header) -> Iterator[FlawedZnode]:
     """Yield the znodes that Kafka does not survive as they are, by path."""
-    flaws = {path: FoundFlaw(flaw) for path, flaw in ({**dict(_lost_states(header)), **header.flawed}).items()}
+    flaws = {
+        f"/brokers/topics/{second}": FoundFlaw(Flaw.SAME_ID, f"has the topic_id of topic {first}")
+        for _, first, second in header.term.duplicate_topic_ids
+    }
+    if header.term.is_persistent and header.controller != NO_BROKER and not header.kraft_owns_controller:
+        flaws[_CONTROLLER] = FoundFlaw(Flaw.PERSISTENT)
+    flaws |= {path: FoundFlaw(flaw) for path, flaw in ({**dict(_lost_states(header)), **header.flawed}).items()}
     found = []
     names = {path: found for path, found in header.besides.items() if found.flaw is Flaw.WRONG_NAME}
     for path, (flaw, details) in sorted({**header.besides, **flaws, **names}.items()):
         consequence = consequence_of(path, flaw, header.profile.release)
         if consequence is not None:
             found.append((path, flaw, consequence, f"{path} {details or flaw.predicate}"))
-    harmful = {path: consequence for path, _, consequence, _ in found if consequence.harms_failover}
+    harmful = [path for path, _, consequence, _ in found if consequence.harms_failover and path != _CONTROLLER]
     for path, flaw, consequence, fault in found:
-        fails_over = consequence.then_fail_over and all(each.then_fail_over for each in harmful.values())
-        last = _FAIL_OVER if harmful.keys() <= {path} else _FAIL_OVER_AFTER_ALL
-        mend = f"{consequence.mend} {last}" if fails_over else consequence.mend
+        last = f" {_failover(header, [other for other in harmful if other != path])}"
+        mend = consequence.mend + (last if consequence.then_fail_over else "")
         yield FlawedZnode(path, flaw, consequence, fault, mend)
+
+
+def _failover(header: Header, others: Sequence[str] = ()) -> str:
+    others = [*others, *(["the lost topic ids"] if topics_without_id(header) else [])]
+    return f"Delete /controller after the mend of {znodes_in_words(others)}." if others else "Then delete /controller."
+
+
+def topics_without_id(header: Header) -> int:
+    """Return the number of topics that a failover gives an id, while other topics have one."""
+    topics, with_id = header.tally.gauges.topics, header.tally.gauges.topics_with_id
+    return topics - with_id if 0 < with_id < topics and header.profile.sends_topic_ids else 0
 
 
 def _lost_states(header: Header) -> Iterator[tuple[str, Flaw]]:
@@ -80,10 +96,22 @@ def _lost_states(header: Header) -> Iterator[tuple[str, Flaw]]:
 
 
 def no_controller_because(header: Header) -> FlawedZnode | None:
-    """Return the znode that keeps all brokers from being controller, /controller first. Topics' znodes do not count."""
+    """Return the znode that keeps all brokers from being controller, with all mends before a failover.
+
+    It is /controller if that has a flaw. Topics' znodes do not count.
+    """
     stopping = (each for each in flawed_znodes(header) if each.consequence.stops_controllers)
     others = [each for each in stopping if place_of(each.path) is not Place.TOPIC]
-    return min(others, key=lambda each: each.path != Place.CONTROLLER.value, default=None)
+    first = min(others, key=lambda each: each.path != _CONTROLLER, default=None)
+    return None if first is None else first._replace(mend=mends_before_failover(header))
+
+
+def mends_before_failover(header: Header) -> str:
+    """Return the steps that mend what a failover needs, each once, with the failover as the last one."""
+    wanted = [each.consequence for each in flawed_znodes(header) if each.consequence.harms_failover]
+    wanted.sort(key=lambda each: each in CONSEQUENCES[Place.CONTROLLER])
+    last = [_failover(header)] if any(each.then_fail_over for each in wanted) else []
+    return " ".join(dict.fromkeys([*(each.mend for each in wanted), *last]))
 
 
 def harming_failovers(header: Header) -> tuple[FlawedZnode, ...]:
@@ -91,7 +119,7 @@ def harming_failovers(header: Header) -> tuple[FlawedZnode, ...]:
     return tuple(
         each
         for each in flawed_znodes(header)
-        if each.consequence.harms_failover and place_of(each.path) is not Place.CONTROLLER  # whose deletion is the cure
+        if each.consequence.harms_failover and each.path != _CONTROLLER  # whose deletion is the cure
     )
 
 
@@ -103,9 +131,12 @@ def why_no_controller(header: Header) -> str:
     return f"none can load {topic_znodes(unloadable)}" if unloadable else ""
 
 
-def stopping_starts(header: Header) -> Iterator[FlawedZnode]:
-    """Yield the znodes that end the start of a broker."""
-    return (each for each in flawed_znodes(header) if each.consequence.stops_start)
+def stopping_starts(header: Header, broker: BrokerId | None = None) -> Iterator[FlawedZnode]:
+    """Yield the znodes that end the start of this broker, or of any broker."""
+    for each in flawed_znodes(header):
+        concerns = broker is None or each.flaw is not Flaw.SAME_ENDPOINT or each.path == f"/brokers/ids/{broker}"
+        if each.consequence.stops_start and concerns:
+            yield each
 
 
 def topic_znodes(topics: Collection[str]) -> str:

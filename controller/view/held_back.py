@@ -11,6 +11,7 @@ from controller.model.context import EACH_BROKER, THROTTLES, Header
 from controller.view.flawed_znodes import flawed_znodes
 from wording.sentences import joined
 
+_APART: Final = (Flaw.NO_COMMON_LISTENER, Flaw.NO_COMMON_PROTOCOL)
 DELETING_MS: Final = 5 * 60_000
 """How long a live broker may take to delete a replica."""
 
@@ -30,7 +31,7 @@ def deletion_off(header: Header) -> str:
 
 def held_back(brokers: Collection[BrokerId], header: Header) -> str:
     """Return why these live brokers do not copy, with the step that ends it, empty if no reason is known."""
-    apart = (each for each in flawed_znodes(header) if each.flaw is Flaw.NO_COMMON_LISTENER)
+    apart = (each for each in flawed_znodes(header) if each.flaw in _APART)
     return throttle_of(brokers, header) or next((f"{each.with_mend}." for each in apart), "")
 
 

@@ -41,15 +41,18 @@ def _acts(picture: Picture) -> bool:
     header = picture.header
     if header.kraft_owns_controller:
         return True
-    return header.acting and not (header.is_ghost or header.is_poisoned or header.term.is_persistent)
+    return (
+        header.acting
+        and header.controller in header.brokers
+        and not (header.is_ghost or header.is_poisoned or header.term.is_persistent)
+    )
 
 
 def _headline(picture: Picture) -> str:
     header = picture.header
     if header.controller == NO_BROKER:
-        reason, flawed = why_no_controller(header), no_controller_because(header)
-        mend = f". {flawed.mend} As it is" if flawed is not None else ""
-        because = reason and f", because {reason}{mend}"
+        reason = why_no_controller(header)
+        because = reason and f", because {reason}"
         return f"no broker is controller{because}, so dead leaders stay unreplaced, and no topic is created or deleted"
     who = f"broker {header.controller} in epoch {header.controller_epoch}"
     if header.kraft_owns_controller:
@@ -69,11 +72,13 @@ def _why_not(picture: Picture) -> str:
     if header.is_ghost:
         return "that broker never took over, because the znode was edited or another session owns it"
     if header.term.failed_at:
-        return f"no broker can load {topic_znodes(header.term.failed_at)}, which is empty or no JSON object"
+        return f"no broker can load {topic_znodes(header.term.failed_at)}, whose content Kafka cannot read"
     if header.term.duplicate_topic_ids:
         return "two topics share one id, so no broker can load them"
     if header.is_poisoned:
         return "it can no longer move a replica (KAFKA-12315)"
+    if header.acting:
+        return "it is not registered, so brokers cannot find it"
     return "it has not taken over, or has resigned"
 
 
@@ -86,7 +91,10 @@ def _statements(picture: Picture) -> Iterator[Statement]:
         yield Statement(
             "broker", f"{header.controller}, registered with epoch {header.brokers[header.controller].epoch:#x}"
         )
-    elif header.controller != NO_BROKER:
+    elif header.controller == NO_BROKER:
+        if flawed := no_controller_because(header):
+            yield Statement("do", flawed.mend)
+    else:
         yield Statement("broker", f"{header.controller} is not registered, so brokers cannot find it")
     if header.controller != NO_BROKER and not header.kraft_owns_controller:
         owner = "no session" if header.term.is_persistent else f"{header.term.session:#x}"

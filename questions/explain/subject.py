@@ -161,6 +161,8 @@ class Subject(msgspec.Struct, frozen=True):
             return explain_unloadable_topic(picture, self.topic)
         if self.topic is not None and picture.topic(self.topic) is not None:
             return explain_topic(picture, self.topic)
+        if self.partition is not None and is_unloadable(picture, self.partition.topic):
+            return explain_unloadable_topic(picture, self.partition.topic)
         return None
 
     def similar(self, picture: Picture) -> list[str]:

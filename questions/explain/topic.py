@@ -12,7 +12,7 @@ from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.problem import UNUSABLE
 from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
-from controller.view.advice import topics_without_id
+from controller.view.flawed_znodes import topics_without_id
 from controller.view.health import absence
 from controller.view.held_back import DELETING_MS, deletion_off
 from controller.view.types import Partition, Topic

@@ -8,6 +8,7 @@ from typing import Final
 
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import Severity
+from controller.contract.flaw import Flaw
 from controller.contract.ids import NO_LEADER, BrokerId
 from controller.contract.remedies.controllership import RAISE_EPOCH
 from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_ISR
@@ -34,7 +35,8 @@ def _strays(partition: Partition) -> set[BrokerId]:
 
 def _flawed(cluster: Linted) -> Iterator[FlawedZnode]:
     told = {f"{TOPICS}/{name}" for name in cluster.picture.header.damaged.unloadable}  # by a check of its own
-    return (each for each in view_of_flawed(cluster.picture.header) if each.path not in told)
+    flawed = view_of_flawed(cluster.picture.header)
+    return (each for each in flawed if each.path not in told and each.flaw is not Flaw.SAME_ID)
 
 
 def _racks(cluster: Linted) -> dict[BrokerId, str]:
@@ -142,21 +144,6 @@ def leader_out_of_sync(cluster: Linted) -> Iterator[str]:
     for name, partition in cluster.partitions(is_outside):
         assert partition.zk_state is not None, "a partition without a state has no leader"
         yield f"{name} (leader {partition.zk_state.leader}, {replicas_in_words(partition.zk_state.isr)})"
-
-
-@warn(
-    "Clients and brokers that mean one of them reach the other.",
-    Advice("Give each broker its own advertised.listeners, and restart it."),
-)
-def endpoint_of_two_brokers(cluster: Linted) -> Iterator[str]:
-    """Yield endpoints that more than one broker registered."""
-    found: dict[str, list[BrokerId]] = {}
-    for broker, registered in sorted(cluster.picture.header.brokers.items()):
-        for endpoint in registered.endpoints:
-            found.setdefault(endpoint.rpartition("://")[2], []).append(broker)
-    for address, brokers in sorted(found.items()):
-        if len(set(brokers)) > 1:
-            yield f"{address} ({listed(set(brokers))})"
 
 
 @warn(

@@ -19,7 +19,7 @@ from controller.contract.remedies.remedy import Advice
 from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
 from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znode_table import locate
-from controller.contract.znodes import Flaw, TopicZnode, ZnodeError, decode, decode_config
+from controller.contract.znodes import Flaw, StateZnode, TopicZnode, ZnodeError, decode, decode_config
 from controller.rules.setting_definitions import TOPIC_SETTINGS
 from controller.view.types import THROTTLES
 from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
@@ -57,6 +57,13 @@ def _settings(cluster: Linted, parent: str) -> Iterator[tuple[str, Mapping[str, 
             yield name, decode_config(record.raw).config
         except ZnodeError:
             continue  # a check of its own finds it
+
+
+def _is_led(cluster: Linted, path: str) -> bool:
+    try:
+        return decode(cluster.records[path].content, StateZnode).leader in cluster.picture.header.brokers
+    except ZnodeError:
+        return True  # for all that is known
 
 
 def _has_settings(record: Record) -> bool:
@@ -135,9 +142,11 @@ def orphan_state(cluster: Linted) -> Iterator[str]:
     partitions = chain.from_iterable(topic.partitions.values() for _, topic in cluster.topics)
     if len(cluster.states) == sum(partition.zk_state is not None for partition in partitions):
         return  # each state has its partition, and a count is faster than a look-up of 200,000
-    for where in map(locate, cluster.states):
-        topic = cluster.picture.context.topics.get(where.name)
-        if topic is None or not topic.exists or where.partition not in topic.partitions:
+    for path in cluster.states:
+        where, topic = locate(path), cluster.picture.topic(locate(path).name)
+        is_there = topic is not None and where.partition in topic.partitions
+        # A topic whose znode is hidden or unreadable has its partitions.
+        if where.partition >= 0 and not is_there and (topic is not None or not _is_led(cluster, path)):
             yield f"{where.name}-{where.partition}"
 
 

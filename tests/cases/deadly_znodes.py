@@ -11,6 +11,7 @@ from typing import Final
 from kazoo.security import make_acl, make_digest_acl
 
 from tests.cases.znodes import (
+    TOPIC_ID,
     WELL_IN_3_9,
     Answer,
     Case,
@@ -93,6 +94,17 @@ def _told(found: str) -> tuple[Answer, ...]:
 
 def _unreadable(content: Content) -> Case:
     return Case({**WELL_IN_3_9, **led("u", [2, 3], with_id=True), _STATE: content})
+
+
+def _nobody(more: Tree) -> Case:
+    """Return a cluster whose /controller names nobody."""
+    return Case({**WELL_IN_3_9, "/controller": None, **more}, persistent=frozenset({"/controller"}))
+
+
+def _away(path: str) -> Case:
+    """Return a cluster whose brokers with replicas are away, and in which unclean elections are allowed."""
+    topic = {**assigned("t", [1, 2], with_id=True), **state("t", 0, -1, [1])}
+    return Case({**broker(3, 5), **new_controller(3), **topic, **settings(path, unclean_leader_election_enable="true")})
 
 
 _HARMED = (
@@ -269,6 +281,32 @@ CASES: Final[Mapping[str, Case]] = {
         }
     ),
     "partition-gap": Case({**WELL_IN_3_9, **_gap()}),
+    # several znodes together, whose mends have an order
+    "controller-null-with-the-epoch": _nobody({"/controller_epoch": None}),
+    "controller-null-with-feature": _nobody({"/feature": b""}),
+    "controller-null-with-a-state": _nobody({_STATE: b"x"}),
+    "controller-null-with-a-topic": _nobody({"/brokers/topics/t": None}),
+    "controller-null-with-a-request": _nobody({"/admin/preferred_replica_election": None}),
+    "controller-lasting": Case(WELL_IN_3_9, persistent=frozenset({"/controller"})),
+    "controller-unregistered": Case({**WELL_IN_3_9, **new_controller(9)}),
+    "endpoint-of-two": Case({**WELL_IN_3_9, **broker(2, 5, endpoints=["PLAINTEXT://k1:9092"])}),
+    "listeners-none-on-one": Case({**WELL_IN_3_9, **broker(2, 5, endpoints=[])}),
+    "topic-of-no-id": _beside("/brokers/topics/t", {"version": 3, "partitions": {"0": [1, 2, 3]}, "topic_id": "xyz"}),
+    "topic-of-partition-minus-one": _beside("/brokers/topics/t", {"version": 3, "partitions": {"0": [1], "-1": [1]}}),
+    "topic-hidden": Case({**WELL_IN_3_9, **led("h", [1, 2], with_id=True)}, hidden=("/brokers/topics/h",)),
+    "twin-topics": Case(
+        {**WELL_IN_3_9, "/brokers/topics/u": {"version": 3, "partitions": {"0": [1]}, "topic_id": TOPIC_ID}}
+    ),
+    "away-and-unclean-by-topic": _away("/config/topics/t"),
+    "away-and-unclean-by-default": _away("/config/brokers/<default>"),
+    "name-of-a-user": _quota("/config/users/50%"),
+    "name-of-a-client": _quota("/config/users/alice/clients/a%zz"),
+    "producer-ids-below-0": _beside(
+        "/latest_producer_id_block", {"version": 1, "broker": 1, "block_start": "0", "block_end": "-5"}
+    ),
+    "credential-weak": _quota(
+        "/config/users/bob", **{"SCRAM-SHA-256": "salt=YQ==,stored_key=YQ==,server_key=YQ==,iterations=10"}
+    ),
     "credential-broken": _quota("/config/users/bob", **{"SCRAM-SHA-256": "salt=YQ==,server_key=YQ==,iterations=4096"}),
 }
 
@@ -292,9 +330,66 @@ _NAMED: Final = (
 )
 _APART: Final = (
     Answer("lint", 1, ("/brokers/ids has no listener of all brokers", "copy from one another")),
+    Answer("restartable --broker 1", 1, ("every broker that becomes controller fails at a broker without",)),
     Answer("migration check --release 3.9.2", 1, (), ("as with a failed log directory",)),
 )
 _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
+    "controller-null": (
+        Answer(
+            "explain controller",
+            1,
+            ("do (Write|Delete /feature|Do not restart|Delete /admin).* Check .*Then delete /controller",),
+            ("As it is",),
+        ),
+        Answer("restartable --broker 1", 1, ("(Write|Delete /(feature|admin)|Do not).*Check that no.*Then delete",)),
+        Answer("lint", 1, ("Delete /controller after the mend of /|Delete /controller after",)),
+    ),
+    "controller-lasting": (
+        Answer("lint", 1, ("/controller is persistent: .*Then delete /controller",)),
+        Answer("check --long", 1, ("goes on, if it took over before",), ("does nothing",)),
+    ),
+    "controller-unregistered": (
+        Answer("explain controller", 1, ("but it is not registered",), ("is active",)),
+        Answer("restartable --broker 1", 1, ("cannot ask it for a clean shutdown",)),
+        Answer("check --long", 1, ("Restart broker 9 if its process lives",), ("does nothing",)),
+    ),
+    "endpoint-of-two": (
+        Answer("lint", 1, ("/brokers/ids/1 has the endpoint k1:9092 of broker 2, too: each of them ends",)),
+        Answer("restartable --broker 1", 1, ("own advertised.listeners before it restarts",)),
+        Answer("restartable --broker 2", 1, ("/brokers/ids/2 has the endpoint",)),
+        Answer("restartable --broker 3", 0),
+        Answer("check", 1, ("StartWillFail",)),
+    ),
+    "topic-of": (
+        Answer("check", 1, ("Kafka cannot read its content",), ("no topic[. ]", "empty or no JSON")),
+        Answer("explain t-0", 1, ("/brokers/topics/t",), ("there is no",)),
+        Answer("lint", 1, ("unloadable-topic: /brokers/topics/t",), ("orphan-state", "lose the records")),
+    ),
+    "topic-hidden": (
+        Answer("lint", 0, ("may not read",), ("orphan-state", "lose the records")),
+        Answer("check", 3, ("cluster: not known",)),
+    ),
+    "twin-topics": (
+        Answer("restartable --broker 1", 1, ("/brokers/topics/u has the topic_id of topic t.*own topic_id back",)),
+        Answer("lint", 1, ("duplicate-topic-id: t and u",), ("unreadable-znode",)),
+        Answer("check --long", 1, ("topics t and u have the same id",), (_FAILOVER,)),
+    ),
+    "away-and": (
+        Answer(
+            "explain t-0",
+            1,
+            (
+                "until broker 1 or 2 returns, even if records are lost",
+                "if broker 2 returns before",
+                "=false first",
+            ),
+        ),
+        Answer("check --long", 1, ("only if unclean.leader.election.enable is true",), ("elects only replicas",)),
+    ),
+    "name-of-a-user": _starts_fail("/config/users/50%", "no two hexadecimal digits"),
+    "name-of-a-client": _starts_fail("/config/users/alice/clients/a%zz"),
+    "producer-ids-below": _told("ends below 0, so the next ids are no ids: no producer gets an id"),
+    "credential-weak": _told("SCRAM-SHA-256 of 10 iterations, fewer than 4096: the user cannot log in"),
     "quota-with-unit": _starts_fail("/config/users/alice", "10MB"),
     "quota-of-a-users": _starts_fail("/config/users/alice/clients/app", "1e6"),
     "quota-near-zero": (
@@ -366,6 +461,7 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
         Answer("restartable --broker 1", 1, ("would be offline",)),
     ),
     "unclean-by": _UNCLEAN,
+    "listeners-of-two-p": _APART[::2],
     "listeners-": _APART,
     "states-missing": (
         Answer("lint", 1, ("partitions/[01]/state is absent.*ignore leader epoch 0",)),

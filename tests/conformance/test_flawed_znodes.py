@@ -49,7 +49,7 @@ def test_a_broker_does_with_a_flawed_znode_as_the_table_has_it(path, flaw, share
         has_started = starts(broker)
         assert has_started == (consequence is None or not consequence.stops_start)
         if has_started:
-            assert _has_lasting_controller(address) == (consequence is None or not consequence.stops_controllers)
+            assert has_lasting_controller(address) == (consequence is None or not consequence.stops_controllers)
     finally:
         broker.kill()
 
@@ -75,7 +75,7 @@ def starts(broker: KafkaBroker) -> bool:
     return True
 
 
-def _has_lasting_controller(address: str) -> bool:
+def has_lasting_controller(address: str) -> bool:
     """Return whether one broker became controller, for one term."""
     with zookeeper_client(address) as client:
         time.sleep(SITTING_SECONDS)

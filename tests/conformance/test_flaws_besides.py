@@ -16,7 +16,7 @@ from controller.contract.consequences import consequence_of
 from controller.contract.flaw import Flaw
 from controller.rules.flaws_besides import flaw_beside
 from tests.clients import zookeeper_client
-from tests.conformance.test_flawed_znodes import starts
+from tests.conformance.test_flawed_znodes import has_lasting_controller, starts
 from tests.older_releases import class_path_of
 from tests.waiting import eventually
 
@@ -43,6 +43,7 @@ QUOTAS = (
     _quota("/config/ips/no-such-host.invalid", "connection_creation_rate", "5"),
     _quota("/config/ips/192.0.2.7", "connection_creation_rate", "5.0"),
     _quota("/config/users/alice", "quota_of_nobody", "many"),
+    *((path, {"config": {}}) for path in ("/config/users/50%", "/config/clients/a%zz", "/config/clients/a%20b")),
 )
 ACLS = (
     ("/kafka-acl/Topic/pay", {"version": 1, "acls": [_ALLOW]}),
@@ -185,6 +186,42 @@ def test_a_broker_registers_once_its_login_may(shared_zookeeper, own_name, tmp_p
             assert not starts(broker)
             _open(client, "/brokers/ids")
             assert starts(broker)
+        finally:
+            broker.kill()
+
+
+def _registration(*endpoints: str) -> bytes:
+    names = {each.partition(":")[0]: each.partition(":")[0] for each in endpoints}
+    fields = {"listener_security_protocol_map": names, "endpoints": endpoints, "features": {}}
+    return json.dumps({"version": 5, "jmx_port": -1, "timestamp": "1", **fields}).encode()
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "2.8.2"])
+def test_a_broker_starts_once_no_other_has_its_endpoint(release, shared_zookeeper, own_name, tmp_path):
+    broker = _broker(release, f"{shared_zookeeper}/{own_name}", tmp_path, {})
+    _write(shared_zookeeper, f"/{own_name}/brokers/ids/2", _registration(f"PLAINTEXT://127.0.0.1:{broker.port}"))
+    with zookeeper_client(f"{shared_zookeeper}/{own_name}") as client:
+        try:
+            assert not starts(broker)
+            client.set("/brokers/ids/2", _registration("PLAINTEXT://127.0.0.1:9"))
+            assert starts(broker)
+        finally:
+            broker.kill()
+
+
+@pytest.mark.parametrize("release", ["3.9.2", "2.8.2", "1.1.1"])
+def test_no_controller_stays_while_a_broker_lacks_its_listener(release, shared_zookeeper, own_name, tmp_path):
+    at = f"{shared_zookeeper}/{own_name}"
+    _write(shared_zookeeper, f"/{own_name}/brokers/ids/2", _registration("SSL://127.0.0.1:9"))
+    broker = _broker(release, at, tmp_path, {})
+    with zookeeper_client(at) as client:
+        try:
+            broker.start()
+            assert not has_lasting_controller(at)
+            client.set("/brokers/ids/2", _registration("SSL://127.0.0.1:9", "PLAINTEXT://127.0.0.1:8"))
+            broker.kill()
+            broker.start()
+            assert has_lasting_controller(at)
         finally:
             broker.kill()
 

@@ -70,10 +70,6 @@ FOUND = {
         "/brokers/ids/4",
     ),
     "leader-out-of-sync": (state("t", 0, 1, [2]), "t-0 (leader 1, in sync: 2)"),
-    "endpoint-of-two-brokers": (
-        {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": ["SSL://b1:9092"], "rack": "a"}},
-        "b1:9092 (brokers 1 and 4)",
-    ),
     "replicas-of-unknown-brokers": (
         topic("t", [1, 2, 9], [2, 3], adding_replicas={"0": [9]}, removing_replicas={"0": []})
         | state("t", 0, 1, [1, 2]),
@@ -98,7 +94,7 @@ FOUND = {
         "delete /migration.",
     ),
     "unparsable-settings": ({"/config/topics/t": b"{"}, "/config/topics/t: the topic has the brokers' defaults"),
-    "orphan-state": (state("gone", 4, 1, [1]), "gone-4"),
+    "orphan-state": (state("gone", 4, -1, [1]), "gone-4"),
     "unloadable-topic": ({"/brokers/topics/gone": None}, "/brokers/topics/gone"),
     "leftover-reassignment-fields": (topic("t", [1, 2], [2, 3], adding_replicas={"1": [1]}), "t-1 (adding [1])"),
     "leftover-request": (

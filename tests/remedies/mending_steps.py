@@ -50,6 +50,8 @@ TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
             (Place.CLUSTER_ID, Flaw.REPLACED),
             (Place.FEATURE, Flaw.INCOMPATIBLE),
             (Place.BROKER, Flaw.WRONG_NAME),
+            (Place.BROKER, Flaw.SAME_ENDPOINT),
+            (Place.REGISTRATIONS, Flaw.NO_COMMON_LISTENER),
             (Place.USER, Flaw.NO_NUMBER),
             (Place.USER, Flaw.NO_CREDENTIAL),
             (Place.IP, Flaw.NO_ADDRESS),
@@ -64,8 +66,6 @@ TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
 UNTRIED: Final = frozenset(
     {
         "If it should be one of this cluster, correct its zookeeper.connect and restart it.",
-        "Give every broker one listener of a common name and protocol, and set it as "
-        "inter.broker.listener.name. Restart first the brokers that lack it.",
         "Restart the broker whose log directory failed.",
     }
 )
@@ -242,6 +242,23 @@ def an_unreadable_topic_is_written_back(cluster: RealCluster) -> None:
     cluster.move_controller()
     survives_its_leader(cluster, "lost")
     is_usable(cluster, "lost", *_KEPT)
+
+
+@step("/brokers/topics/second", Flaw.SAME_ID)
+def an_id_of_another_topic_is_replaced_by_its_own(cluster: RealCluster) -> None:
+    for topic in ("first", "second"):
+        cluster.create(topic, {0: [1, 2, 3]})
+        cluster.write(topic, *_KEPT)
+    first, second = (cluster.content(f"/brokers/topics/{topic}") for topic in ("first", "second"))
+    cluster.client.set("/brokers/topics/second", json.dumps({**second, "topic_id": first["topic_id"]}).encode())
+    cluster.client.delete("/controller")
+    _has_no_controller(cluster)
+    cluster.client.set("/brokers/topics/second", json.dumps(second).encode())
+    cluster.heal()
+    has_a_lasting_controller(cluster)
+    for topic in ("first", "second"):
+        survives_its_leader(cluster, topic)
+        is_usable(cluster, topic, *_KEPT)
 
 
 @step("/brokers/topics/T/partitions/0/state", Flaw.EMPTY)

@@ -19,7 +19,7 @@ from controller.contract.remedies.remedy import Advice
 from controller.restore.stored_context import new_context
 from controller.rules.flaws_besides import Grant, flaws_besides
 from controller.view.advice import advice_for, harm_of_failover
-from controller.view.flawed_znodes import flawed_znodes
+from controller.view.flawed_znodes import flawed_znodes, mends_before_failover
 from controller.view.types import Header
 from ingest.complete_read import CompleteRead
 from ingest.observed.observations import Value
@@ -94,8 +94,8 @@ def assert_harmless(says: str, header: Header) -> None:
     """Check an advice against the cluster. The mend of a flaw may end with a failover."""
     started = {int(broker) for found in _STARTED.findall(says) for broker in re.findall("[0-9]+", " ".join(found))}
     assert not started & header.brokers.keys(), says
-    for each in flawed_znodes(header):
-        says = says.replace(each.mend.removesuffix("."), "")
+    for mend in (mends_before_failover(header), *(each.mend for each in flawed_znodes(header))):
+        says = says.replace(mend.removesuffix("."), "")
     assert not (harm_of_failover(header) and _FAILS_OVER.search(says)), says
     assert header.acting or not re.search(r"\bWait for some seconds", says), says
 
