@@ -9,13 +9,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from cli.running import StoppedError
 from cli.settings.config import ConfigError, Layer, Settings, reached
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from dashboards.alerting.config import STALE_AFTER_SECONDS
 from dashboards.errors import ServeError
 from dashboards.exporter.config import ServeConfig
+from ingest.errors import StoppedError
 from outputs import OutputsError, OutputsSource, SourceDownError, open_changes, open_outputs
 from outputs.follower import Follower
 from outputs.reading import ReadingCounts

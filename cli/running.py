@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, NoReturn, TypeAlias
 
 from cli.printing import standard_error
 from dashboards.errors import ServeError
-from ingest.errors import IngestError
+from ingest.errors import IngestError, StoppedError
 from streaming.errors import StalledError, StreamError
 from streaming.processes import descendants, kill
 from streaming.python_memory import return_free_memory
@@ -135,10 +135,6 @@ class ExitCode(IntEnum):
 
 class _Stop(int):
     """The number of a signal to stop."""
-
-
-class StoppedError(Exception):
-    """A part was stopped before it had done its work."""
 
 
 class _Ended(NamedTuple):

@@ -62,7 +62,7 @@ def look_besides(zookeeper: WatchedZooKeeper) -> dict[str, FoundFlaw]:
             values[path] = found[0]
     guarded = (*GUARDED, *(path for path in values if path.startswith(f"{BROKERS}/")))
     grants = {
-        path: [_grant(acl) for acl in found[0]]
+        path: [Grant(*identity_of(acl), acl.perms) for acl in found[0]]
         for path, found in answers(zookeeper, GetACL, guarded)
         if found is not None
     }
@@ -100,10 +100,10 @@ def _is_typo(root: str, own: str) -> bool:
     return len(differ) < 2 and all(each.isalpha() for each in differ)
 
 
-def _grant(acl: ACL) -> Grant:
-    """Return an entry. A digest's name is the user's, without the hash of the password."""
+def identity_of(acl: ACL) -> tuple[str, str]:
+    """Return the scheme and the id of an entry. A digest's id is the user's name, without the hash of the password."""
     scheme, name = acl.id.scheme, acl.id.id
-    return Grant(scheme, name.partition(":")[0] if scheme == "digest" else name, acl.perms)
+    return scheme, name.partition(":")[0] if scheme == "digest" else name
 
 
 def answers(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -13,7 +12,7 @@ from ingest.errors import IngestError
 from transport.address import Address, JournalAddress
 from transport.disk import RETAIN_BYTES, Fsync
 from transport.listening import Listening, ListeningError
-from transport.secret import password_problem, read_secret
+from transport.secret import password_problem, read_secret, settings_problem
 
 _SERVER = r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):[0-9]{1,5}"
 _ZOOKEEPER = re.compile(rf"(?P<servers>{_SERVER}(?:,{_SERVER})*)(?P<chroot>(?:/[^/\s,]+)*)/?")
@@ -86,21 +85,15 @@ class ZooKeeperConfig:
             value, smallest = getattr(self, field.name), _SMALLEST.get(field.name)
             if value is not None and smallest is not None and not value >= smallest:
                 raise IngestError(f"{field.name} is {value}, but must be at least {smallest}")
-        for name, other in _TOGETHER:
-            if getattr(self, name) is not None and not getattr(self, other):
-                raise IngestError(f"{name} is given and {other} is not. Each needs the other")
+        if problem := settings_problem(self, _TOGETHER, _FILES):
+            raise IngestError(problem)
         if self.zookeeper_username is not None:
             self._check_password()
-        for name in _FILES:
-            file = getattr(self, name)
-            if file is not None and not os.access(file, os.R_OK):
-                raise IngestError(f"{name} {file} cannot be read. Check the path and who may read it")
 
     def _check_password(self) -> None:
         if self.zookeeper_principal is not None:
             raise IngestError("zookeeper_username is given and so is zookeeper_principal. A login has only one")
-        problem = password_problem(self.zookeeper_password_file, self.zookeeper_password_variable, _PREFIX)
-        if problem is not None:
+        if problem := password_problem(self.zookeeper_password_file, self.zookeeper_password_variable, _PREFIX):
             raise IngestError(f"{_PREFIX}{problem}")
 
     @property

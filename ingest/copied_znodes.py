@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from kazoo.protocol.serialization import GetACL
-from kazoo.security import ACL
 
-from ingest.besides import answers
+from ingest.besides import answers, identity_of
 from ingest.complete_read import ask_once, read_everything
 from ingest.config import ZooKeeperConfig
 from ingest.observed.observations import Value
@@ -23,10 +22,7 @@ _SECRET: Final = ("/config/users/", "/config/brokers/", "/delegation_token/token
 
 @dataclass(frozen=True, slots=True)
 class CopiedZnodes:
-    """The values by path, the paths that an ACL hides, and the owners of a znode as (scheme, id) pairs.
-
-    The id of a digest is the user's name without the hash of the password.
-    """
+    """The values by path, the paths that an ACL hides, and the owners of a znode as (scheme, id) pairs."""
 
     values: Mapping[str, Value]
     forbidden: frozenset[str] = frozenset()
@@ -45,7 +41,7 @@ def read_copied_znodes(
         # The ACL matters of parents and of znodes that Kafka hides. A topic has its parent's owner.
         guarded = sorted({*_PARENTS, *(path for path in values if path.startswith(_SECRET))})
         acls = answers(zookeeper, GetACL, guarded, hidden)
-        owners = {path: _owners(found[0]) for path, found in acls if found is not None}
+        owners = {path: frozenset(map(identity_of, found[0])) for path, found in acls if found is not None}
         return CopiedZnodes(values, frozenset(hidden), owners)
 
     return ask_once(config, stop, ask, CopiedZnodes({}))
@@ -59,11 +55,3 @@ def _read_besides(zookeeper: WatchedZooKeeper) -> dict[str, Value]:
         level = [f"{parent}/{name}" for parent, names in children.items() for name in names]
         paths += level
     return {path: value for path, value in zookeeper.read_values(paths).values.items() if value is not None}
-
-
-def _owners(acls: Iterable[ACL]) -> frozenset[tuple[str, str]]:
-    identities = (acl.id for acl in acls)
-    return frozenset(
-        (identity.scheme, identity.id.partition(":")[0] if identity.scheme == "digest" else identity.id)
-        for identity in identities
-    )

@@ -7,3 +7,7 @@ class IngestError(Exception):
 
 class UnreachableError(IngestError):
     """ZooKeeper did not answer within connect_timeout_seconds. A later attempt may succeed."""
+
+
+class StoppedError(Exception):
+    """The work was asked to stop before it was done."""

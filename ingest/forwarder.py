@@ -21,13 +21,13 @@ from ingest.besides import Besides
 from ingest.complete_read import Sweep, read_everything, wait_for_connection
 from ingest.config import IngestConfig
 from ingest.election import ForwardingTerm, open_terms
-from ingest.errors import IngestError, UnreachableError
+from ingest.errors import IngestError, StoppedError, UnreachableError
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.inbox import Inbox, SessionState
 from ingest.observed.observations import Observation, Value, ZnodeEvent, observe_window
 from ingest.observed.paths import WATCHED
 from ingest.observed.tree import complete
-from ingest.publisher import Clocks, DeposedError, Publisher, StoppedError
+from ingest.publisher import Clocks, DeposedError, Publisher
 from ingest.sinks.journal_sink import open_sink
 from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
 from ingest.zookeeper.client import WatchedZooKeeper

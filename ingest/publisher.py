@@ -17,6 +17,7 @@ from controller.contract.forwarder_status import Ensemble, ForwarderStatus
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.election import ForwardingTerm
+from ingest.errors import StoppedError
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.inbox import SessionState
 from ingest.observed.observations import Observation
@@ -30,10 +31,6 @@ _LOG = logging.getLogger("kontrast.ingest.publisher")
 _RECORDS_AN_APPEND = 5_000
 _FIRST_RETRY_SECONDS = 0.1
 _LONGEST_RETRY_SECONDS = 5.0
-
-
-class StoppedError(Exception):
-    """The forwarder was asked to stop while it waited for a sink."""
 
 
 class DeposedError(Exception):

@@ -162,7 +162,7 @@ class KRaftBroker(KafkaBroker):
     def launch(self) -> None:
         """Start the broker without waiting for it. Raise EmbeddedError."""
         self._write_configuration()
-        self._log_begin = self._log_bytes()
+        self._log_begin = self.log.stat().st_size if self.log.exists() else 0
         ChildProcess.launch(self)
 
     def _write_configuration(self) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
 
-from transport.secret import hide, password_problem, read_secret
+from transport.secret import hide, password_problem, read_secret, settings_problem
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 
@@ -56,25 +55,19 @@ class KafkaLogin:
     prefix: str = field(default="", compare=False, metadata={"is_key": False})
 
     def __post_init__(self) -> None:
-        for name, other in _TOGETHER:
-            if getattr(self, name) is not None and not getattr(self, other):
-                raise self._wrong(f"{name} is given and {self.prefix}{other} is not. Each needs the other")
+        if problem := settings_problem(self, _TOGETHER, _FILES, self.prefix):
+            raise self._wrong(problem)
         for mechanism, file in _FILE_OF.items():
             if (self.sasl_mechanism == mechanism) != (getattr(self, file) is not None):
                 raise self._wrong(f"{file} belongs to {self.prefix}sasl_mechanism {mechanism}. Each needs the other")
         if self.username is not None:
             self._check_password()
-        for name in _FILES:
-            file = getattr(self, name)
-            if file is not None and not os.access(file, os.R_OK):
-                raise self._wrong(f"{name} {file} cannot be read. Check the path and who may read it")
 
     def _check_password(self) -> None:
         if self.sasl_mechanism in _FILE_OF:
             file = _FILE_OF[self.sasl_mechanism]
             raise self._wrong(f"username is given and so is {self.prefix}{file}. A login has only one")
-        problem = password_problem(self.password_file, self.password_variable, self.prefix)
-        if problem is not None:
+        if problem := password_problem(self.password_file, self.password_variable, self.prefix):
             raise self._wrong(problem)
 
     def _wrong(self, sentence: str) -> KafkaLoginError:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass, field
 
-from transport.secret import password_problem, read_secret
+from transport.secret import password_problem, read_secret, settings_problem
 
 _LISTEN = re.compile(r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+)\]|(?P<host>[A-Za-z0-9._-]+)):(?P<port>[0-9]{1,5})")
 _HOST_NAME = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
@@ -46,24 +45,18 @@ class Listening:
         match = _LISTEN.fullmatch(self.listen)
         if match is None or int(match["port"]) > 65535:
             raise self._wrong(f"listen is {self.listen!r}. Give HOST:PORT with a port from 0 to 65535")
-        for name, other in _TOGETHER:
-            if getattr(self, name) is not None and getattr(self, other) is None:
-                raise self._wrong(f"{name} is given and {self.prefix}{other} is not. Each needs the other")
+        if problem := settings_problem(self, _TOGETHER, _FILES, self.prefix):
+            raise self._wrong(problem)
         if self.username is not None:
             self._check_login(self.username)
         for host in self.allowed_hosts:
             if host != ANY_HOST and not _HOST_NAME.fullmatch(host):
                 raise self._wrong(f"allowed_hosts has {host!r}. Give host names without a port, or {ANY_HOST}")
-        for name in _FILES:
-            file = getattr(self, name)
-            if file is not None and not os.access(file, os.R_OK):
-                raise self._wrong(f"{name} {file} cannot be read. Check the path and who may read it")
 
     def _check_login(self, username: str) -> None:
         if not username or ":" in username:
             raise self._wrong(f"username is {username!r}, but must not be empty or have a colon")
-        problem = password_problem(self.password_file, self.password_variable, self.prefix)
-        if problem is not None:
+        if problem := password_problem(self.password_file, self.password_variable, self.prefix):
             raise self._wrong(problem)
 
     def _wrong(self, sentence: str) -> ListeningError:

@@ -6,7 +6,7 @@ import base64
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 from urllib.parse import quote
@@ -65,4 +65,18 @@ def password_problem(file: str | Path | None, variable: str | None, prefix: str)
         )
     if variable is not None and not os.environ.get(variable):
         return f"password_variable names {variable}, which the environment lacks or has empty"
+    return None
+
+
+def settings_problem(
+    settings: object, together: Iterable[tuple[str, str]], files: Iterable[str], prefix: str = ""
+) -> str | None:
+    """Return the setting that lacks another one, or the file that cannot be read, in a sentence, or None."""
+    for name, other in together:
+        if getattr(settings, name) is not None and getattr(settings, other) in (None, False):
+            return f"{name} is given and {prefix}{other} is not. Each needs the other"
+    for name in files:
+        file = getattr(settings, name)
+        if file is not None and not os.access(file, os.R_OK):
+            return f"{name} {file} cannot be read. Check the path and who may read it"
     return None

@@ -145,9 +145,6 @@ class KafkaBroker(EmbeddedServer):
             log.seek(self._log_begin)
             return _STARTED.search(log.read()) is not None
 
-    def _log_bytes(self) -> int:
-        return self.log.stat().st_size if self.log.exists() else 0
-
 
 def kafka_class_path(release: Iterable[Path]) -> list[Path]:
     """Return the class path of a broker with the jars of its release. Raise EmbeddedError."""

@@ -14,12 +14,12 @@ import click
 from msgspec.structs import replace
 
 from cli.printing import standard_error, standard_output
-from cli.running import ExitCode, StoppedError, run_until_stopped
+from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings
 from cli.settings.parameters import DURATION
 from cli.sources import Source
 from dashboards.errors import ServeError
-from ingest.errors import IngestError
+from ingest.errors import IngestError, StoppedError
 from questions.question import EVERYTHING_NOW, NotFoundError, Question, Scope
 from wording.sentences import did_you_mean
 

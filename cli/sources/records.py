@@ -12,11 +12,11 @@ from typing import ClassVar, Final, NamedTuple
 
 from cli.followed_outputs import Where, lines_until_now
 from cli.printing import standard_error
-from cli.running import StoppedError
 from cli.sources import Source
 from controller.contract.records import BadRecordError, Record, RecordKind, decode_record, newest_complete_reads
 from controller.contract.row import Row
 from controller.restore.stored_context import new_context
+from ingest.errors import StoppedError
 from ingest.files.data_directory import Until
 from ingest.files.history import History
 from questions.gathering import Gathering

@@ -12,11 +12,11 @@ import msgspec
 
 from cli.followed_outputs import Followed, Where, followed, lines_until_now
 from cli.printing import standard_error
-from cli.running import StoppedError
 from cli.sources import Look, Source
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.row import Row
 from dashboards.errors import ServeError
+from ingest.errors import StoppedError
 from ingest.files.data_directory import Until
 from questions.check import Checked, Health, check, unread, worst_first
 from questions.cluster_rows import ClusterSnapshot

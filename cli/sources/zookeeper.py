@@ -11,10 +11,10 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
 from cli.printing import standard_error
-from cli.running import StoppedError
 from cli.sources import Source
 from controller.restore.stored_context import new_context
 from ingest.config import ZooKeeperConfig
+from ingest.errors import StoppedError
 from questions.gathering import Gathering
 from questions.picture import Picture
 from questions.question import NotFoundError, Scope

@@ -69,7 +69,7 @@ _REBALANCE_AFTER_MS: Final = 10 * MINUTE_MS
 
 def conditions_of_controller(header: Header) -> Iterator[Condition]:
     """Yield the problems of the controller and its duties."""
-    for check in (
+    checks = (
         _absent,
         _overdue,
         _ghost,
@@ -82,10 +82,8 @@ def conditions_of_controller(header: Header) -> Iterator[Condition]:
         _ignored_deletions,
         _imbalance,
         _storm,
-    ):
-        condition = check(header)
-        if condition is not None:
-            yield condition
+    )
+    yield from filter(None, (check(header) for check in checks))
 
 
 def _absent(header: Header) -> Condition | None:

@@ -42,10 +42,7 @@ def conditions_of_ensemble(header: Header) -> Iterator[Condition]:
     """Yield the problems of the ensemble itself, known even while the forwarder has no session."""
     ensemble = ensemble_at(header.ensemble.newest, header.time_ms)
     if ensemble is not None:
-        for check in (_quorum, _slow, _rollover):
-            condition = check(header, ensemble)
-            if condition is not None:
-                yield condition
+        yield from filter(None, (check(header, ensemble) for check in (_quorum, _slow, _rollover)))
         yield from _near_limit(header, ensemble)
 
 

@@ -30,12 +30,8 @@ _PULSES_AGAIN: Final = "/migration is written again, or a broker is controller"
 
 def conditions_of_migration(header: Header) -> Iterator[Condition]:
     """Yield the conditions of a migration to KRaft, from its progress to its problems."""
-    if not header.migration.seen:
-        return
-    for check in _CHECKS:
-        condition = check(header)
-        if condition is not None:
-            yield condition
+    if header.migration.seen:
+        yield from filter(None, (check(header) for check in _CHECKS))
 
 
 def stands_still(header: Header) -> bool:

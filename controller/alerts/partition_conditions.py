@@ -62,11 +62,8 @@ def conditions_of_partitions(
     for incident, affected in by_incident:
         partitions = IncidentPartitions(header, incident, affected)
         yield from _unusable(partitions)
-        for issues, describe in _CONDITIONS.items():
-            found = partitions.affected.of(*issues)
-            condition = describe(partitions, found) if found.groups else None
-            if condition is not None:
-                yield condition
+        found = ((describe, partitions.affected.of(*issues)) for issues, describe in _CONDITIONS.items())
+        yield from filter(None, (describe(partitions, each) for describe, each in found if each.groups))
 
 
 def _unusable(partitions: IncidentPartitions) -> Iterator[Condition]:

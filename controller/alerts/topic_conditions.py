@@ -19,10 +19,8 @@ from wording.sentences import counted, in_brackets, plural, verb
 
 def conditions_of_topics(header: Header) -> Iterator[Condition]:
     """Yield the problems of topics' znodes."""
-    for check in (_unloadable, _duplicate_ids, _changed_ids, _missing_ids):
-        condition = check(header)
-        if condition is not None:
-            yield condition
+    checks = (_unloadable, _duplicate_ids, _changed_ids, _missing_ids)
+    yield from filter(None, (check(header) for check in checks))
 
 
 def _duplicate_ids(header: Header) -> Condition | None:

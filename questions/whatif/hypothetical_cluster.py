@@ -7,8 +7,8 @@ observed writes, until no write is due.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final
 
 from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition, Zxid
 from controller.contract.leader_and_isr import LeaderAndIsr
@@ -36,16 +36,6 @@ class NoControllerError(NotFoundError):
 def at_rest(context: Context) -> Context:
     """Return the cluster after the controller's due writes. Raise NoControllerError."""
     return HypotheticalCluster(context).context
-
-
-class _DueWrite(NamedTuple):
-    """The controller's next write of a partition's state, in the order in which it writes."""
-
-    event: int
-    at_batch: int
-    ordinal: int
-    tp: TopicPartition
-    value: LeaderAndIsr
 
 
 class HypotheticalCluster:
@@ -172,20 +162,21 @@ class HypotheticalCluster:
                 self._unwritten.clear()
                 return
             self._unwritten.clear()
-            records = [self._state_record(write.tp, write.value, after) for after, write in enumerate(due)]
+            records = [self._state_record(tp, value, after) for after, (_, tp, value) in enumerate(due)]
             self._step(records)
             for topic in sorted({tp.topic for tp in assignments}):
                 self._write_assignment(topic)
         raise NoControllerError("the controller's writes do not end")
 
-    def _due_states(self) -> Iterable[_DueWrite]:
+    def _due_states(self) -> Iterator[tuple[tuple[int, int, int], TopicPartition, LeaderAndIsr]]:
+        """Yield the controller's next write of each partition's state, behind its place in the order of writing."""
         epoch = self.context.header.controller_epoch
         for tp in self._unwritten:
             partition = self.context.topics.partition(tp)
             for action in partition.queue if partition else ():
                 value = action.apply(partition.zk_state, epoch) if partition and action.writes else None
                 if value is not None:
-                    yield _DueWrite(action.event, action.at_batch, action.ordinal, tp, value)
+                    yield (action.event, action.at_batch, action.ordinal), tp, value
                     break
 
     def _pending_assignment(self, tp: TopicPartition) -> ReplicaAssignment | None:

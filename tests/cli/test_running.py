@@ -111,7 +111,7 @@ def test_the_second_signal_ends_at_once():
 
 QUESTION = """
 import sys
-from cli.running import StoppedError
+from ingest.errors import StoppedError
 from cli.sources.asking import ask_as_long_as
 
 def reads(stop):

@@ -22,13 +22,13 @@ from cli.printing.standard_output import (
     reader_has_left,
     screen,
 )
-from cli.running import ExitCode, StoppedError
+from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources import PROBE_PATIENCE_SECONDS, Source
 from cli.sources.asking import Repetition, ask_as_long_as, refuse_past, wait_options
 from cli.sources.options import Chosen, source_options
 from dashboards.errors import ServeError
-from ingest.errors import IngestError
+from ingest.errors import IngestError, StoppedError
 from questions.question import NotFoundError
 from wording.said import Said, line, marked
 from wording.sentences import counted

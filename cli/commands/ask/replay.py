@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import threading
 from contextlib import nullcontext
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -93,49 +92,37 @@ Exit codes:
     help="Print transitions from a state to itself without a write too, as Kafka logs them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def replay(**flags: Any) -> int:  # noqa: ANN401 (each option has its own type, see _Replay)
+def replay(  # noqa: PLR0913 (one parameter an option)
+    *,
+    directories: tuple[Path, ...],
+    chroot: str,
+    cluster: str,
+    start: Zxid | None,
+    until: Until | None,
+    emit: frozenset[str],
+    settings: GivenSettings,
+    profile: Profile | None,
+    unchanged: bool,
+    as_json: bool,
+) -> int:
     """Derive the controller's actions from the files of a ZooKeeper server.
 
     Kontrast did not have to run then. log.* and snapshot.* have every change with its zxid, time and session. The text
     ends with the incidents, one line each.
     """
-    code = run_until_stopped({"replay": _Replay(**flags).run})
-    return code or (READER_LEFT if reader_has_left() else ExitCode.OK)
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Replay:
-    """Replay with the options of the command line."""
-
-    directories: tuple[Path, ...]
-    chroot: str
-    cluster: str
-    start: Zxid | None
-    until: Until | None
-    emit: frozenset[str]
-    settings: GivenSettings
-    profile: Profile | None
-    unchanged: bool
-    as_json: bool
-
-    def run(self, stop: threading.Event) -> ExitCode:
-        """Print the history's rows. A chroot without a cluster gives the exit code of a user's mistake."""
+    def run(stop: threading.Event) -> ExitCode:
         from controller.restore.stored_context import new_context
         from ingest.files.history import History  # not for --help
 
-        history = History(self.directories, self.cluster, chroot=self.chroot, start_zxid=self.start, until=self.until)
-        writer = RowWriter(
-            self.emit, as_json=self.as_json, from_zxid=self.start or UNKNOWN_ZXID, unchanged=self.unchanged
-        )
-        _replay(history, new_context(self.cluster, self.settings, self.profile), writer, stop)
+        history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
+        writer = RowWriter(emit, as_json=as_json, from_zxid=start or UNKNOWN_ZXID, unchanged=unchanged)
+        _replay(history, new_context(cluster, settings, profile), writer, stop)
         flush()
-        if stop.is_set() or reader_has_left():
-            return ExitCode.OK
-        _tell(history, writer)
-        if writer.saw_znodes:
-            return ExitCode.OK
-        standard_error.complain(history.below.without_cluster())
-        return ExitCode.USAGE
+        return ExitCode.OK if stop.is_set() or reader_has_left() else _tell(history, writer)
+
+    code = run_until_stopped({"replay": run})
+    return code or (READER_LEFT if reader_has_left() else ExitCode.OK)
 
 
 def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
@@ -156,8 +143,13 @@ def _replay(history: History, context: Context, writer: RowWriter, stop: threadi
     writer.end(context)
 
 
-def _tell(history: History, writer: RowWriter) -> None:
+def _tell(history: History, writer: RowWriter) -> ExitCode:
+    """Print what the files lack. A chroot without a cluster gives the exit code of a user's mistake."""
     for note in history.files.notes:
         standard_error.say(note)
     if writer.refused:
         standard_error.say(f"{counted(writer.refused, 'znode value')} could not be read (--emit refused shows them)")
+    if writer.saw_znodes:
+        return ExitCode.OK
+    standard_error.complain(history.below.without_cluster())
+    return ExitCode.USAGE

@@ -15,7 +15,7 @@ import click
 
 from cli.printing import standard_error
 from cli.printing.standard_output import print_document, print_json
-from cli.running import ExitCode, StoppedError
+from cli.running import ExitCode
 from cli.settings.config import ConfigError, build, read_flags, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
@@ -25,6 +25,7 @@ from controller.contract.job_row import JobRow
 from controller.contract.outputs import OUTPUTS
 from controller.rules.releases import Release, release_word
 from ingest.config import IngestConfig, ZooKeeperConfig
+from ingest.errors import StoppedError
 from questions.question import NotFoundError
 from wording.sentences import counted
 

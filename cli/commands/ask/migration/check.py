@@ -18,7 +18,7 @@ from cli.commands.ask.migration import (
 )
 from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
-from cli.running import ExitCode, StoppedError
+from cli.running import ExitCode
 from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
 from cli.settings.options import config_option, zookeeper_options
 from cli.settings.parameters import Parsed, files_option, read_ids
@@ -27,6 +27,7 @@ from cli.sources.zookeeper import read_cluster
 from controller.rules.releases import read_release
 from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import ZooKeeperConfig
+from ingest.errors import StoppedError
 from migration.preflight.check import Patch
 from migration.preflight.node_checks import SETTINGS
 from migration.preflight.report import examine

@@ -19,13 +19,14 @@ from cli.commands.ask.migration import (
 )
 from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
-from cli.running import ExitCode, StoppedError
+from cli.running import ExitCode
 from cli.settings.config import read_flags, read_settings, snapshot_config
 from cli.settings.options import config_option, zookeeper_options
 from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import where_clusters_are
 from dashboards.probe.config import KafkaLoginConfig
 from ingest.config import ZooKeeperConfig
+from ingest.errors import StoppedError
 from migration.preflight.tree import MIGRATION, Tree
 from questions.question import NotFoundError
 
