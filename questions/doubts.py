@@ -12,7 +12,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
 from controller.view.types import FOLLOWING
 from questions.picture import Picture, Present
-from wording.sentences import counted, event_of, first_sentence, joined
+from wording.sentences import capital, counted, event_of, first_sentence, joined
 from wording.times import duration
 
 _NAMED_PATHS: Final = 3
@@ -64,7 +64,7 @@ def silence(heard_ms: int, present: Present | None) -> Blindness | None:
     if present is None or not present.is_stale(heard_ms):
         return None
     silent = f"`{present.silent}` is silent" if present.silent else "`kontrast watch` or `kontrast stream` has stopped"
-    return Blindness(silent, heard_ms, _capital(check_of(present.silent)))
+    return Blindness(silent, heard_ms, capital(check_of(present.silent)))
 
 
 def hidden_by(alerts: Iterable[AlertRow]) -> Blindness | None:
@@ -75,7 +75,7 @@ def hidden_by(alerts: Iterable[AlertRow]) -> Blindness | None:
         return None
     cause = found.get(kinds.ZOOKEEPER_NO_QUORUM.name)  # of which the lost session is a consequence
     reason = BLINDING[row.alert] if cause is None else event_of(cause.cause)
-    return Blindness(reason, row.since_ms, _capital(first_sentence((cause or row).action)))
+    return Blindness(reason, row.since_ms, capital(first_sentence((cause or row).action)))
 
 
 def blindness(picture: Picture) -> Blindness | None:
@@ -105,10 +105,6 @@ def doubts_beside(picture: Picture, blind: Blindness | None) -> tuple[str, ...]:
         named = joined(hidden, most=_NAMED_PATHS)
         found.append(f"Kontrast may not read {counted(len(hidden), 'znode')}, nor the children: {named}")
     return tuple(found)
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 def rows_lost(outputs: Sequence[str]) -> str:

@@ -19,7 +19,7 @@ from questions.damage import Damage, PartitionGroup, after_elections, damage_of,
 from questions.memory import Memory
 from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
 from wording.facts import Departure
-from wording.sentences import event_of, first_sentence, joined, listed
+from wording.sentences import capital, event_of, first_sentence, joined, listed
 
 HOW_IT_LEFT: Final = {
     kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
@@ -159,12 +159,12 @@ def _first_step(order: Sequence[Return], away: Sequence[BrokerId], worst: AlertR
     step = bring_back(first, header) if first else first_sentence(worst.action)
     if first and worst.alert == kinds.BROKER_CRASHED.name and worst.action == HANGS.in_words():  # rows know no more
         step = f"restart {listed(first)}"
-    return f"{step[:1].upper()}{step[1:]}"
+    return capital(step)
 
 
 def _capitalized(row: AlertRow) -> str:
     clause = event_of(row.cause)
-    return clause if any(map(clause.startswith, row.examples)) else clause[:1].upper() + clause[1:]
+    return clause if any(map(clause.startswith, row.examples)) else capital(clause)
 
 
 def _down(away: Sequence[BrokerId], header: Header) -> str:
@@ -184,4 +184,4 @@ def _down(away: Sequence[BrokerId], header: Header) -> str:
         named.append(f"{listed(rest)}{in_rack}")
     subject = joined(named, most=len(named))
     verb = "is" if (len(lost), len(rest)) in ((1, 0), (0, 1)) else "are"
-    return f"{subject[:1].upper()}{subject[1:]} {verb} down"
+    return f"{capital(subject)} {verb} down"

@@ -100,10 +100,7 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
         """Return the problem of an existing partition, in a sentence that names brokers and zxids."""
         topic, partition = self.context.topics[tp.topic], self.partition(tp)
         assert partition is not None, f"there is no {tp}"
-        if partition.problem is None:
-            return None
-        predicted = partition.value(self.header.controller_epoch)
-        return reason_for(partition.problem, partition, topic, self.header, predicted)
+        return reason_of(partition, topic, self.header)
 
     def since(self, ms: int) -> Beginning:
         """Return a moment of the context by the wall clock, as far as it is known."""
@@ -120,6 +117,13 @@ class Picture(msgspec.Struct, frozen=True, kw_only=True):
     def unregistered(self, brokers: Brokers) -> Brokers:
         """Return the brokers among these that are not registered."""
         return tuple(broker for broker in brokers if broker not in self.header.brokers)
+
+
+def reason_of(partition: Partition, topic: Topic, header: Header) -> str | None:
+    """Return the problem of a partition, in a sentence that names brokers and zxids, None without a problem."""
+    if partition.problem is None:
+        return None
+    return reason_for(partition.problem, partition, topic, header, partition.value(header.controller_epoch))
 
 
 def worst_first(alerts: Collection[AlertRow]) -> tuple[AlertRow, ...]:

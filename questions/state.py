@@ -17,7 +17,7 @@ from questions.incidents import DAMAGING, Incident, is_own
 from questions.picture import Beginning, Picture
 from wording.facts import Fact, event_since
 from wording.said import Said, line
-from wording.sentences import all_of, counted, event_of, first_sentence
+from wording.sentences import all_of, capital, counted, event_of, first_sentence
 
 HITS_CLIENTS: Final = DAMAGING | {kinds.ZOOKEEPER_ROLLED_BACK.name, kinds.ZOOKEEPER_NO_QUORUM.name}
 """Alerts on what clients cannot do, whatever their severity."""
@@ -152,7 +152,7 @@ def _by_own_alerts(state: State, picture: Picture, effect: str) -> ClusterState 
             event = event_of(row.cause)
             return ClusterState(
                 state=state,
-                event=event[:1].upper() + event[1:],
+                event=capital(event),
                 since=picture.since_wall(row.since_ms),
                 effect=effect,
                 first_step=first_sentence(row.action),
@@ -168,7 +168,7 @@ def in_counts(counts: Counts) -> str:
     if not counts.partitions:
         return f"The cluster has no {'partitions' if counts.topics else 'topic'}."
     online, lacking = all_of(counts.partitions, "partition", "is"), counts.under_replicated
-    online = f"{online[:1].upper()}{online[1:]} online"
+    online = f"{capital(online)} online"
     if not lacking:
         return f"{online} and in sync."
     return f"{online}. {lacking:,} {Fact.UNDER_REPLICATED.predicate(lacking)}."

@@ -130,6 +130,11 @@ def did_you_mean(names: Sequence[str]) -> str:
     return f". Did you mean {' or '.join(names)}?" if names else ""
 
 
+def capital(sentence: str) -> str:
+    """Return the sentence with a capital letter first."""
+    return sentence[:1].upper() + sentence[1:]
+
+
 def own_version(otherwise: str) -> str:
     """Return Kontrast's version, or other words for a source tree that is not installed."""
     from importlib import metadata  # its import takes as long as click's, so only who asks pays

@@ -23,7 +23,7 @@ from controller.view.health import never_registered
 from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.view.returns import Return, Waiting, bring_back, order_of_return
 from wording.facts import Fact, down, keep_up, without_trace
-from wording.sentences import counted, in_brackets, listed, one_of, plural
+from wording.sentences import capital, counted, in_brackets, listed, one_of, plural
 
 _RETURNS_IN_A_SENTENCE: Final = 3
 
@@ -191,7 +191,7 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
         return ". No in-sync broker is assigned, so no return and no failover elects a leader"
     if all(never_registered(header, broker) for broker in lost.brokers):
         without = without_trace(lost.brokers)
-        return f". {without[:1].upper()}{without[1:]}"
+        return f". {capital(without)}"
     away = [frozenset(group.brokers).difference(header.brokers) for group in lost.groups]
     enough = frozenset.intersection(*filter(None, away)) if any(away) else frozenset()
     said = (

@@ -30,7 +30,7 @@ from controller.view.gauges import REASSIGNING
 from controller.view.health import is_without_session, never_registered, whereabouts
 from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group
 from wording.facts import Departure, unknown
-from wording.sentences import counted, listed, plural, verb
+from wording.sentences import capital, counted, listed, plural, verb
 from wording.times import duration
 
 _FLAPPING_DEPARTURES: Final = 3
@@ -154,7 +154,7 @@ def _stranger(header: Header, condition: Condition, cost: str) -> Condition:
     remedies = (CANCEL_REASSIGNMENT.given(has_id),) if moving else ()
     return msgspec.structs.replace(
         condition,
-        cause=unknown(condition.brokers, where) + (f" {cost[:1].upper()}{cost[1:]}" if cost else ""),
+        cause=unknown(condition.brokers, where) + (f" {capital(cost)}" if cost else ""),
         advice=Advice("" if moving else kinds.BROKER_UNKNOWN.advice.look, remedies),
     )
 

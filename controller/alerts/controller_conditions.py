@@ -21,7 +21,7 @@ from controller.view.ensemble import ensemble_in_words
 from controller.view.flawed_znodes import no_controller_because, why_no_controller
 from controller.view.health import whereabouts
 from controller.view.partition_issues import PartitionIssue
-from wording.sentences import counted, in_brackets, listed, one_of, plural
+from wording.sentences import capital, counted, in_brackets, listed, one_of, plural
 
 _OVERDUE_NAMED: Final = 5
 _ENTRIES_IN_A_SENTENCE: Final = 2
@@ -202,7 +202,7 @@ def _flapping(header: Header) -> Condition | None:
     effect = "each term is too short to replace dead leaders" if is_page else "each failover delays elections"
     if not why and header.triggers.preferred is not None:
         why = "if /admin/preferred_replica_election names a partition without a state, delete it"
-    more = f". {why[0].upper()}{why[1:]}" if why else ""
+    more = f". {capital(why)}" if why else ""
     return Condition(
         kind=kinds.CONTROLLER_FLAPPING,
         group="controller",

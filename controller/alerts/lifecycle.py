@@ -39,7 +39,7 @@ from controller.model.published_rows import PublishedRows
 from controller.view.advice import advice_for
 from controller.view.ensemble import ensemble_in_words
 from controller.view.flawed_znodes import flawed_znodes
-from wording.sentences import in_brackets
+from wording.sentences import capital, in_brackets
 from wording.times import duration
 
 _NOT_SHOWN: Final = "KRaft leads and no longer writes to ZooKeeper, which cannot show whether the problem lasts"
@@ -174,7 +174,7 @@ def _conditions_of_replica(header: Header) -> Iterator[Condition]:
             kind=kinds.CLUSTER_QUARANTINED,
             group="replica",
             cause="Kontrast failed and does not follow this cluster until the next complete read. "
-            f"{header.feed.quarantined[:1].upper()}{header.feed.quarantined[1:]}",
+            f"{capital(header.feed.quarantined)}",
             ending=_READ_AGAIN,
         )
     if header.feed.refused is not None and header.feed.refused.alerts:

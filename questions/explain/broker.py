@@ -12,7 +12,7 @@ from controller.rules.releases import release_word
 from controller.view.flawed_znodes import FlawedZnode, flawed_znodes
 from controller.view.health import is_without_session
 from controller.view.returns import bring_back
-from controller.view.types import Broker, Context, Header, Partition
+from controller.view.types import Broker, Context, Header
 from questions.doubts import blindness
 from questions.explain.causes import causes_of, last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about, whereabout
@@ -60,28 +60,21 @@ def _flawed(header: Header, broker: BrokerId) -> list[FlawedZnode]:
 def _hosted(context: Context, broker: BrokerId) -> Hosted:
     others = context.header.brokers.keys() - {broker}
     count = preferred = led = lagging = alone = most = deleting = 0
-    for partition, is_deleting in _partitions(context):
-        if broker not in partition.replicas:
-            continue
-        if is_deleting:
-            deleting += 1
-            continue
-        count += 1
-        most = max(most, len(partition.replicas))
-        preferred += partition.replicas[0] == broker
-        value = partition.zk_state
-        if value is not None:
-            led += value.leader == broker
-            lagging += broker not in value.isr and broker not in partition.adding
-            alone += broker in value.isr and others.isdisjoint(value.isr)
-    return Hosted(count, preferred, led, lagging, alone, most, deleting)
-
-
-def _partitions(context: Context) -> Iterator[tuple[Partition, bool]]:
-    """Yield each partition, and whether its topic is being deleted."""
     for _, topic in context.topics:
-        for partition in topic.partitions.values():
-            yield partition, topic.queued_for_deletion
+        hosted = [partition for partition in topic.partitions.values() if broker in partition.replicas]
+        if topic.queued_for_deletion:
+            deleting += len(hosted)
+            continue
+        count += len(hosted)
+        for partition in hosted:
+            most = max(most, len(partition.replicas))
+            preferred += partition.replicas[0] == broker
+            value = partition.zk_state
+            if value is not None:
+                led += value.leader == broker
+                lagging += broker not in value.isr and broker not in partition.adding
+                alone += broker in value.isr and others.isdisjoint(value.isr)
+    return Hosted(count, preferred, led, lagging, alone, most, deleting)
 
 
 def _statements(picture: Picture, broker: BrokerId, *, decommission: bool) -> Iterator[Statement]:

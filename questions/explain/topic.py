@@ -38,7 +38,8 @@ def explain_topic(picture: Picture, name: str) -> Explanation:
     """Return the explanation of an existing topic."""
     topic = picture.topic(name)
     assert topic is not None, f"there is no topic {name}"
-    unwell = _unwell(topic)
+    found = [(number, partition) for number, partition in topic.partitions.items() if partition.problem is not None]
+    unwell = sorted(found, key=lambda item: (item[1].problem not in UNUSABLE, item[0]))  # the unusable first
     since_ms = min((partition.problem_since_ms for _, partition in unwell), default=None)
     paths = [(f"/brokers/topics/{name}", "its assignment"), (f"/config/topics/{name}", "its settings")]
     is_look = picture.origin is Origin.LOOK
@@ -68,12 +69,6 @@ def _clients(picture: Picture, name: str) -> Iterator[Statement]:
         lost = [tp for tp in effects_on(clients.known.groups[group], troubled)[1] if tp.topic == name]
         if lost:
             yield Statement("", f"group {group} {effects_in_words([Effect.CANNOT_READ], lost)}")
-
-
-def _unwell(topic: Topic) -> list[tuple[PartitionId, Partition]]:
-    """Return the partitions with a problem, the unusable first."""
-    found = [(number, partition) for number, partition in topic.partitions.items() if partition.problem is not None]
-    return sorted(found, key=lambda item: (item[1].problem not in UNUSABLE, item[0]))
 
 
 def _headline(topic: Topic, unwell: list[tuple[PartitionId, Partition]]) -> str:

@@ -10,10 +10,10 @@ from controller.contract.ids import NO_LEADER, BrokerId, ControllerEpoch, Leader
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.rules.topic_ranks import place_in_sentence
-from controller.view.health import reason_for
-from controller.view.types import Context, Partition, Topic
+from controller.view.types import Context
 from questions.clients.groups import sizes_in, troubled_in
 from questions.clients.known_groups import Troubled
+from questions.picture import reason_of
 from wording.facts import Fact
 from wording.said import Said, line
 from wording.sentences import counted, joined, plural, verb
@@ -177,16 +177,9 @@ def _change(before: Context, after: Context, tp: TopicPartition) -> PartitionCha
         value.isr,
         then.problem.value if then.problem else None,
         now.problem.value if now.problem else None,
-        _reason(after, topic, now),
+        reason_of(now, topic, after.header),
         value.leader != NO_LEADER and value.recovering and value.leader not in was.isr,
     )
-
-
-def _reason(after: Context, topic: Topic, partition: Partition) -> str | None:
-    if partition.problem is None:
-        return None
-    predicted = partition.value(after.header.controller_epoch)
-    return reason_for(partition.problem, partition, topic, after.header, predicted)
 
 
 def troubled_by(taken: Consequences, context: Context) -> Troubled:
