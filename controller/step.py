@@ -208,6 +208,7 @@ def _deleted(tx: Transaction, record: Record) -> None:
 
 def _heartbeat(tx: Transaction, record: Record) -> None:
     _session(tx, record)
+    tx.header.read.is_ahead = False
     controller_change.judge_former_in_time(tx)
     if tx.header.phase is FOLLOWING:
         migration.judge_pulse(tx.header)

@@ -27,6 +27,7 @@ from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import RequestBatch, Transaction
 
+_KIND: Final = EventKind.ZK_PARTITION_REASSIGNMENT
 _ON_THE_WAY_OUT = (
     ReplicaState.OFFLINE,
     ReplicaState.DELETION_STARTED,
@@ -123,11 +124,13 @@ def _forget_unread(tx: Transaction) -> None:
 
     The API replaced them before, or the controller rewrote the requests' znode from memory.
     """
-    for tp in reassigning(tx.state):
-        if tx.state.topics[tp.topic].partitions[tp.partition].pending_assignments:
-            tx.events.take_back(
-                tp, lambda action: tx.events.open_event(action.event).kind is EventKind.ZK_PARTITION_REASSIGNMENT
-            )
+    unread = [event.id for event in tx.events.open_events() if event.kind is _KIND and not event.begun]
+    planned = [tp for key in unread for tp in tx.certainty.waiting(tx.events.open_event(key))]
+    for tp in dict.fromkeys([*reassigning(tx.state), *planned]):
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
+        is_planned = partition.reassigning or any(action.event in unread for action in partition.queue)
+        if partition.pending_assignments and is_planned:
+            tx.events.take_back(tp, lambda action: action.event in unread)
             partition = tx.state.topics[tp.topic].partitions[tp.partition]
             shown = partition.zk_assignment or partition.assignment
             kept = replace(partition.with_assignment(shown), zk_assignment=None, pending_assignments=())
@@ -184,9 +187,7 @@ def adopt(tx: Transaction) -> None:
             shown = replace(partition, zk_assignment=partition.assignment)
             tx.state.put_partition(tp, shown.with_assignment(assignment))
         else:
-            tx.events.begin(
-                EventKind.ZK_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(entry.replicas)} by znode"
-            )
+            tx.events.begin(_KIND, f"partition {tp} moves to {list(entry.replicas)} by znode")
             run(tx, tp, assignment)
 
 
@@ -214,9 +215,7 @@ def _is_reassigning(state: MutableState, entry: ReassignmentEntry) -> bool:
     return partition is not None and partition.reassigning
 
 
-def _run_entries(
-    tx: Transaction, entries: Sequence[ReassignmentEntry], kind: EventKind = EventKind.ZK_PARTITION_REASSIGNMENT
-) -> None:
+def _run_entries(tx: Transaction, entries: Sequence[ReassignmentEntry], kind: EventKind = _KIND) -> None:
     by_failover = kind is EventKind.CONTROLLER_FAILOVER
     drops_queued = tx.header.profile.failover_drops_reassignments_of_queued_topics or not by_failover
     for entry in entries:

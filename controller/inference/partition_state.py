@@ -140,6 +140,7 @@ def loaded(partition: Partition, written: LeaderAndIsr, live: frozenset[BrokerId
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:
     """Compare a written state with the expected states, and count how the write is explained."""
     before = partition.zk_state
+    tx.header.read.is_ahead = False
     note_flaws(tx.state, tp, partition, written)
     if tx.header.led_by_kraft:
         state_written_by_kraft(tx, tp, partition, written)

@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from controller.contract.ids import BrokerId, TopicPartition
+from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.model.context import Header
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, Write, with_cached_state
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
@@ -162,6 +164,7 @@ def _to_offline(
     if value is not None and value.is_refused_in(tx.header.controller_epoch):
         return
     in_sync = value is not None and replica.broker in value.isr
+    in_sync = in_sync and not _is_removed(tx.header, partition.zk_state, replica.broker)
     if in_sync:
         remove = RemoveFromIsr(*tx.events.place(), replica.broker, _empties_isr(tx.state, tp))
         partition = tx.events.queue(tp, partition, remove)
@@ -175,6 +178,13 @@ def _to_offline(
     elif topic is not None and not topic.queued_for_deletion:
         others = [other for other in partition.replicas if other != replica.broker]
         batch.leader_and_isr(others, tp, is_new=False, read=True)
+
+
+def _is_removed(header: Header, shown: LeaderAndIsr | None, replica: BrokerId) -> bool:
+    """Return whether a read may have found the state after its last member, which stays in the ISR, was removed."""
+    if not header.read.is_ahead or shown is None or shown.controller_epoch != header.controller_epoch:
+        return False
+    return shown.leader == NO_LEADER and shown.isr == (replica,) and replica not in header.brokers
 
 
 def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:

@@ -69,6 +69,7 @@ def end(tx: Transaction) -> None:
     if header.phase is not LOADING:
         return
     header.enter(FOLLOWING)
+    header.read.is_ahead = True
     header.feed.lacks_records, header.feed.quarantined = False, ""
     header.tally.judged_by = tx.state.rules
     for name, topic in tx.state.topics:
@@ -97,6 +98,7 @@ def end_gap(tx: Transaction) -> None:
     if not feed.catches_up:
         return
     feed.catches_up, feed.caught_up_ms = False, tx.header.time_ms
+    tx.header.read.is_ahead = True
     if tx.header.acting:
         partition_reassignment.judge_unseen(tx)
 

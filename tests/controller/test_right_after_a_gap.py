@@ -274,6 +274,8 @@ COME_TO_REST = {
     "poisoned-by-no-removal": (2, 7),
     "reassigned-by-kraft": (3, 9),
     "removed-in-a-gap": (2, 5),
+    "removed-while-all-was-read": (2, 6),
+    "request-removed-by-hand": (2, 6),
     "request-of-a-topic-created-again": (2, 1),
     "request-removed-before-it-was-read": (3, 1),
     "request-removed-under-kraft": (3, 4),
