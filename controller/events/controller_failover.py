@@ -194,7 +194,7 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
     """
     deletes = event.kind is EventKind.TOPIC_DELETION and event.last_write_ms > 0
     failed, brokers = event.failed_brokers, tx.header.brokers
-    back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
+    back = {broker for broker, known in brokers.items() if known.since_ms >= event.time_ms or broker in failed}
     if not event.last_write_ms and (back or len(due) > 1):
         return False
     return any(
