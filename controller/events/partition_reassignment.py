@@ -122,14 +122,18 @@ def adopt_shown(tx: Transaction, tp: TopicPartition, partition: Partition, shown
 def _forget_unread(tx: Transaction) -> None:
     """Forget reassignments that the topics' znodes do not show, because the controller never read their requests.
 
-    The API replaced them before, or the controller rewrote the requests' znode from memory.
+    The API replaced them before, or the controller rewrote the requests' znode from memory. A failover has read them,
+    but drops those of topics under deletion.
     """
     unread = [event.id for event in tx.events.open_events() if event.kind is _KIND and not event.begun]
     planned = [tp for key in unread for tp in tx.certainty.waiting(tx.events.open_event(key))]
     for tp in dict.fromkeys([*reassigning(tx.state), *planned]):
-        partition = tx.state.topics[tp.topic].partitions[tp.partition]
-        is_planned = partition.reassigning or any(action.event in unread for action in partition.queue)
-        if partition.pending_assignments and is_planned:
+        topic = tx.state.topics[tp.topic]
+        partition = topic.partitions[tp.partition]
+        events = [tx.events.open_event(action.event) for action in partition.queue]
+        is_loaded = any(event.kind is EventKind.CONTROLLER_FAILOVER for event in events)
+        is_dropped = partition.reassigning and (topic.queued_for_deletion or not is_loaded)
+        if partition.pending_assignments and (is_dropped or any(event.id in unread for event in events)):
             tx.events.take_back(tp, lambda action: action.event in unread)
             partition = tx.state.topics[tp.topic].partitions[tp.partition]
             shown = partition.zk_assignment or partition.assignment

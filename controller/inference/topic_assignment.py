@@ -114,11 +114,14 @@ def _was_reassigned(
 ) -> bool:
     """Return whether a reassignment ended whose course was not seen.
 
-    Such a partition has a replica in sync that was never assigned, or its ISR and its znode are as requested.
+    Such a partition has a replica in sync that was never assigned, or its ISR and its znode are as requested. If
+    somebody removed the request, which alone shows a target up to 2.3, live replicas are neither in ISR nor znode.
     """
     asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in header.triggers.reassign or ()}
-    is_asked = (tp.topic, tp.partition, written.replicas) in asked and set(state.isr) == set(written.replicas)
-    return is_asked or not set(state.isr) <= set(partition.replicas)
+    dropped = set(partition.replicas) - set(written.replicas)
+    unasked = bool(dropped) and dropped <= header.brokers.keys() and not header.profile.reassigns_in_topic_znode
+    ends = unasked or (tp.topic, tp.partition, written.replicas) in asked
+    return (ends and set(state.isr) == set(written.replicas)) or not set(state.isr) <= set(partition.replicas)
 
 
 def _is_by_api(state: MutableState, partition: Partition, written: ReplicaAssignment) -> bool:

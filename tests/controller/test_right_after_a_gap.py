@@ -275,7 +275,9 @@ COME_TO_REST = {
     "reassigned-by-kraft": (3, 9),
     "removed-in-a-gap": (2, 5),
     "removed-while-all-was-read": (2, 6),
+    "request-removed-after-a-failover": (2, 2),
     "request-removed-by-hand": (2, 6),
+    "request-removed-in-a-gap": (2, 2),
     "request-of-a-topic-created-again": (2, 1),
     "request-removed-before-it-was-read": (3, 1),
     "request-removed-under-kraft": (3, 4),
@@ -283,6 +285,7 @@ COME_TO_REST = {
     "two-departures-before-its-term-ended": None,
     "two-returns-across-a-gap": (0, 10),
     "undone-after-its-first-write": (0, 10),
+    "wrote-later-before-its-term-ended": (2, 6),
 }
 
 
