@@ -42,6 +42,7 @@ from controller.rules.migration_phases import MigrationPhase
 from controller.rules.releases import Evidence, profile_of, read_release
 from controller.rules.states import PARTITION_WORDS, REPLICA_WORDS, PartitionState, ReplicaState
 from controller.view.counting import count_gauges
+from controller.view.health import absent_in_sync
 from controller.view.partition_issues import index_issues
 from controller.view.rows import DELETION_HELD, DELETION_STARTED, DELETION_WAITING
 from controller.view.state_epochs import count_state_epochs, never_elected
@@ -229,6 +230,7 @@ def _partition(row: PartitionRow, header: Header) -> Partition:
             owed.leader, LeaderEpoch(owed.leader_epoch), ControllerEpoch(owed.controller_epoch), owed.since_ms
         ),
         in_sync_lacking=row.in_sync_lacking,
+        absent=absent_in_sync(value, header),
     )
 
 

@@ -48,7 +48,10 @@ def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Lea
         return named, preferred, imbalanced, sole, None, None, None, None
     excused = len(adding) if rules.adding_need_not_follow else 0
     lacks = is_under_replicated(len(isr), len(replicas), excused)
-    margin = len(isr) - needed_in_sync(topic.min_insync_replicas, leader, len(replicas), rules)
+    # A dead replica that the controller must still remove is none for acks=all.
+    margin = -partition.in_sync_lacking or len(isr) - needed_in_sync(
+        topic.min_insync_replicas, leader, len(replicas), rules
+    )
     at_min, under_min = leader if margin == 0 else None, leader if margin < 0 else None
     return named, preferred, imbalanced, sole, leader, leader if lacks else None, at_min, under_min
 

@@ -118,14 +118,14 @@ def judged(  # noqa: PLR0913 (all that decides it)
     have no problem.
     """
     value = partition.zk_state
+    absent = absent_in_sync(value, header)
     if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
         lacking, problem = 0, _problem_without_leader(partition, topic, header, predicted)
     else:
         in_sync, replicas = len(value.isr), len(partition.replicas)
-        lacking = _lacking_of_led(value, replicas, topic, rules)
         problem = _UNDER_REPLICATED if is_under_replicated(in_sync, replicas, len(partition.adding)) else None
+        lacking = _lacking_of_led(foreseen(partition, value, absent), replicas, topic, rules)
         problem = _UNDER_MIN_ISR if lacking else problem
-    absent = () if header.acting or header.led_by_kraft else _absent(value, header)
     if problem is partition.problem and lacking == partition.in_sync_lacking and absent == partition.absent:
         return partition
     since_ms = _problem_since(partition, problem, now_ms)
@@ -134,10 +134,12 @@ def judged(  # noqa: PLR0913 (all that decides it)
     )
 
 
-def _absent(value: LeaderAndIsr | None, header: Header) -> tuple[BrokerId, ...]:
+def absent_in_sync(value: LeaderAndIsr | None, header: Header) -> tuple[BrokerId, ...]:
     """Return the in-sync replicas that the next controller will remove. It never empties an ISR."""
-    gone = () if value is None else tuple(broker for broker in value.isr if broker not in header.brokers)
-    return () if value is None or len(gone) == len(value.isr) else gone
+    if value is None or header.acting or header.led_by_kraft:
+        return ()
+    gone = tuple([broker for broker in value.isr if broker not in header.brokers])
+    return () if len(gone) == len(value.isr) else gone
 
 
 def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: CountingRules) -> int:
@@ -145,11 +147,21 @@ def in_sync_lacking(partition: Partition, topic: Topic, header: Header, rules: C
     value = partition.zk_state
     if value is None or topic.queued_for_deletion or not _is_online(value.leader, partition, header):
         return 0
-    return _lacking_of_led(value, len(partition.replicas), topic, rules)
+    return _lacking_of_led(foreseen(partition, value, partition.absent), len(partition.replicas), topic, rules)
 
 
 def _lacking_of_led(value: LeaderAndIsr, replicas: int, topic: Topic, rules: CountingRules) -> int:
     return max(0, needed_in_sync(topic.min_insync_replicas, value.leader, replicas, rules) - len(value.isr))
+
+
+def foreseen(partition: Partition, value: LeaderAndIsr, absent: tuple[BrokerId, ...]) -> LeaderAndIsr:
+    """Return the state after the due writes of this controller or the next, which removes `absent` from the ISR.
+
+    Clients do not wait for these writes. A dead replica in an ISR holds up acks=all as a removed one does.
+    """
+    if partition.write_due:
+        return partition.value(value.controller_epoch) or value
+    return msgspec.structs.replace(value, isr=tuple([at for at in value.isr if at not in absent])) if absent else value
 
 
 def needed_in_sync(by_topic: int | None, leader: BrokerId, replicas: int, rules: CountingRules) -> int:
@@ -233,11 +245,12 @@ def takes_acks_all(partition: Partition, topic: Topic) -> bool:
 
 
 def back_in_sync_for_acks_all(partition: Partition) -> tuple[BrokerId, ...]:
-    """Return the replicas out of the ISR. `in_sync_lacking` of these must return before acks=all works again."""
+    """Return the replicas out of the ISR, `in_sync_lacking` of which must return before acks=all works again."""
     value = partition.zk_state
     if value is None or not partition.in_sync_lacking:
         return ()
-    return tuple([replica for replica in partition.replicas if replica not in value.isr])
+    in_sync = foreseen(partition, value, partition.absent).isr
+    return tuple([replica for replica in partition.replicas if replica not in in_sync])
 
 
 def reason_for(
@@ -253,7 +266,7 @@ def reason_for(
         missing = [replica for replica in partition.replicas if replica not in value.isr]
         return f"only {_in_sync(partition, value)}: {where(missing)}"
     if problem is _UNDER_MIN_ISR and value is not None:
-        return _refuses_acks_all(partition, value, where)
+        return _refuses_acks_all(partition, foreseen(partition, value, partition.absent), where)
     elector = _elector(header)
     if problem is Problem.NOT_YET_CREATED:
         if partition.write_due:

@@ -25,7 +25,7 @@ from controller.model.topics import InTopic, Partition, Topic
 from controller.rules.states import ReplicaState
 from controller.rules.topic_ranks import place_in_sentence
 from controller.view.gauges import REASSIGNING
-from controller.view.health import electable, is_under_replicated, needed_in_sync
+from controller.view.health import electable, foreseen, is_under_replicated, needed_in_sync
 
 
 class PartitionIssue(Enum):
@@ -128,7 +128,7 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
         return (PartitionIssue.UNDELETED.of(left),) if left else ()
     if partition.zk_state is None:
         return _without_state(partition)
-    value = _foreseen(partition, partition.zk_state)
+    value = foreseen(partition, partition.zk_state, partition.absent)
     if partition.problem is None and _is_sound(topic, partition, value, rules):
         return ()
     unusable = _BY_PROBLEM.get(partition.problem)
@@ -143,18 +143,6 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
     if unusable in _USED_AGAIN_SOON:  # otherwise clients cannot use the partition, so no other issue matters
         keys += _lacking_in(topic, partition, value, rules)
     return keys
-
-
-def _foreseen(partition: Partition, value: LeaderAndIsr) -> LeaderAndIsr:
-    """Return the state after the due writes of this controller or the next, so that alerts name the damage at once.
-
-    Clients do not wait for these writes. A dead replica in an ISR holds up acks=all as a removed one does.
-    """
-    if partition.write_due:
-        return partition.value(value.controller_epoch) or value
-    if not partition.absent:
-        return value
-    return msgspec.structs.replace(value, isr=tuple(broker for broker in value.isr if broker not in partition.absent))
 
 
 def _is_sound(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> bool:

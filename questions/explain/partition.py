@@ -262,7 +262,7 @@ class _PartitionFacts:
         until = f"{some}{listed(missing)} must get in sync" if missing else "no broker can help"
         return Statement(
             "acks=all",
-            f"rejected: {len(value.isr)} in sync, min.insync.replicas needs {needed}, and {until}",
+            f"rejected: {needed - lacking} in sync, min.insync.replicas needs {needed}, and {until}",
             certainty,
         )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.metadata_rows import PartitionRow
 from tests.controller.znode_history import ZnodeHistory, controller_znode
 
 TOPICS = {
@@ -25,9 +26,21 @@ def offline(history: ZnodeHistory, subject: str) -> list[AlertRow]:
     return [row for row in history.effects if isinstance(row, AlertRow) and row.id == f"PartitionsOffline/{subject}"]
 
 
+def rejecting(history: ZnodeHistory) -> list[tuple[str, int, tuple[int, ...]]]:
+    """Return the led partitions that reject acks=all, each with how many of which replicas must get in sync."""
+    rows = {(row.topic, row.partition): row for row in history.effects if isinstance(row, PartitionRow)}
+    found = [row for row in rows.values() if row.problem == "under_min_isr"]
+    assert all(
+        "rejects acks=all: 2 of 3 replicas are in sync, 3 needed. Missing: broker 1" in row.reason for row in found
+    )
+    return [(f"{row.topic}-{row.partition}", row.in_sync_lacking, row.in_sync_candidates) for row in found]
+
+
 def test_the_first_message_has_the_damage_of_due_writes_offline_partitions_first():
     history = a_cluster()
+    history.state("ledger", 5, 2, 1, [1, 2, 3])
     history.broker_leaves(1)  # and the controller has written nothing yet
+    assert rejecting(history) == [("ledger-5", 1, (1,))]
     (first,) = offline(history, "broker 1")
     assert first.cause.startswith(
         "1 partition offline (a-scratch-0): no client can use it until broker 1 returns. 6 partitions reject acks=all "
@@ -38,8 +51,10 @@ def test_the_first_message_has_the_damage_of_due_writes_offline_partitions_first
 def test_the_first_message_has_the_damage_though_the_controller_died():
     history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=1, topics=TOPICS)
     history.write("/config/topics/ledger", {"version": 1, "config": {"min.insync.replicas": "3"}})
+    history.state("ledger", 5, 2, 1, [1, 2, 3])
     history.heartbeat()
     history.controller_dies(1)
+    assert rejecting(history) == [("ledger-5", 1, (1,))]
     (first,) = offline(history, "broker 1")
     assert first.cause.startswith(
         "1 partition offline (a-scratch-0): no client can use it until broker 1 returns. 6 partitions reject acks=all"
