@@ -12,9 +12,10 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
+from controller.contract.alert_kinds.brokers import BROKER_CRASHED, HANGS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
-from controller.contract.ids import UNKNOWN_ZXID, PartitionId
+from controller.contract.ids import UNKNOWN_ZXID, BrokerId, PartitionId
 from controller.contract.metadata_rows import (
     BrokerRow,
     ControllerRow,
@@ -39,6 +40,7 @@ from wording.times import rfc3339
 
 _REMEMBERED_ENDINGS: Final = 1_000  # resolved alerts, because the sender of an alert must also send its end
 
+_RESTART: Final = HANGS.in_words()
 _KEYS: Final[Mapping[type[Row], Callable[[Any], Hashable]]] = MappingProxyType(
     {
         PartitionRow: attrgetter("topic", "partition"),
@@ -122,6 +124,10 @@ class ClusterSnapshot:
         if context is None:
             empty = _empty(self.cluster, max(1, min(CHUNK_COUNT, len(self.topics))), ranks)
             context = context_of_rows(empty, self.metadata, self.gauges, counted=counted)
+            departures = context.header.departures
+            hanging = {broker for row in self.open_alerts if row.action == _RESTART for broker in row.brokers}
+            for broker in hanging.intersection(departures.last):
+                departures.note(broker, msgspec.structs.replace(departures.last[broker], hangs=True))
         return Picture(
             origin=Origin.HISTORY,
             context=context,
@@ -264,6 +270,7 @@ class ClusterRows:
         self.partitions = _Partitions()
         self.changes: Counter[str] = Counter()  # by output
         self.resolved: dict[str, AlertRow] = {}
+        self.answering: frozenset[BrokerId] = frozenset()  # brokers that left, and whose port still answers
         self.forgotten = False  # by an operator, so the cluster does not exist until a row arrives
         self._newest: dict[type[Row], NewestRows[Any, Any]] = {kind: NewestRows() for kind in _KEYS}
         self._newest[PartitionRow] = NewestRows(self.partitions)
@@ -300,6 +307,8 @@ class ClusterRows:
                 ordered.file(key, row)
         if isinstance(row, AlertRow):
             self._note_ending(row)
+        if isinstance(row, BrokerRow) and row.registered:
+            self.answering -= {row.broker}
         self.changes[row.output] += 1
         self.past.note(Replacement(before, row, key))
         return True
@@ -350,11 +359,15 @@ class ClusterRows:
             unusable=self._unusable.in_order(of_partitions),
             under_min_isr=self._under_min_isr.in_order(of_partitions),
             lacking=self._lacking.in_order(of_partitions),
-            open_alerts=self._open_alerts.in_order(then.get(AlertRow, {})),
+            open_alerts=tuple(map(self._told, self._open_alerts.in_order(then.get(AlertRow, {})))),
             resolved_alerts=tuple(self.resolved.values()),
             topics=self._topics(then, topics),
             clock_behind_ms=clock_behind_ms if at_ms is None else 0,
         )
+
+    def _told(self, row: AlertRow) -> AlertRow:
+        hang = self.answering and row.alert == BROKER_CRASHED.name and self.answering.issuperset(row.brokers)
+        return msgspec.structs.replace(row, action=_RESTART) if hang else row
 
     def _topics(self, then: Replaced, names: Collection[str] | None) -> dict[str, TopicRows]:
         """Return the named topics that have a row, or all topics for None."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 import msgspec
 
 from controller.contract.alert_kinds import kinds
-from controller.contract.alert_kinds.brokers import HANGS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.rules.topic_ranks import TopicRanks
@@ -108,7 +107,10 @@ def _incident(
 ) -> Incident:
     rows = sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], row.alert in _OVER))
     away = _away(picture, rows)
-    hit = tuple(group for group in groups if _is_hit(group, away, rows, by_controller=controller_pages))
+    blamed = away or {
+        at for row in rows if row.alert in DAMAGING and row.group != CONTROLLER_GROUP for at in row.brokers
+    }
+    hit = tuple(group for group in groups if _is_hit(group, blamed, rows, by_controller=controller_pages))
     order = tuple(order_of_return((group.waiting for group in hit), away))
     titles = [row for row in rows if row.alert in (HOW_IT_LEFT if away else _CAUSES)]
     title = (titles or rows)[0]
@@ -144,10 +146,10 @@ def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
 
 
 def _is_hit(
-    group: PartitionGroup, away: Sequence[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool
+    group: PartitionGroup, blamed: Collection[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool
 ) -> bool:
     """Return whether the incident causes the damage. `by_controller` means that an alert on the controller pages."""
-    if not set(group.needs).isdisjoint(away):
+    if not set(group.needs).isdisjoint(blamed):
         return True
     if by_controller and group.is_up_to_controller:
         return alerts[0].group == CONTROLLER_GROUP
@@ -157,8 +159,6 @@ def _is_hit(
 def _first_step(order: Sequence[Return], away: Sequence[BrokerId], worst: AlertRow, header: Header) -> str:
     first = (order[0].broker,) if order else away
     step = bring_back(first, header) if first else first_sentence(worst.action)
-    if first and worst.alert == kinds.BROKER_CRASHED.name and worst.action == HANGS.in_words():  # rows know no more
-        step = f"restart {listed(first)}"
     return capital(step)
 
 

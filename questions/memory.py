@@ -14,9 +14,9 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Transition
-from controller.contract.ids import PartitionId
+from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.job_row import ClusterProgress, JobRow
-from controller.contract.metadata_rows import PartitionRow
+from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.row import Row
 from questions.cluster_rows import ClusterRows, ClusterSnapshot
 from questions.past import PAST_ROWS, Past, Replacement
@@ -76,6 +76,15 @@ class Memory:
         """Add a cluster, even one without rows."""
         with self._lock:
             _ = self._clusters[source][cluster]  # creates the rows
+
+    def note_answering(self, cluster: str, broker: BrokerId) -> None:
+        """Note that the port of a broker that left still answers, so that it must be restarted."""
+        with self._lock:
+            known = self._rows_of(cluster)
+            if known is not None:
+                known.answering |= {broker}
+                known.changes[BrokerRow.output] += 1
+        self.alert_news.set()
 
     def forget(self, output: str, cluster: str | None = None, *, source: str = "", for_good: bool = False) -> None:
         """Drop the rows of an output that starts over, for one cluster or all, `for_good` if an operator forgot it."""

@@ -10,7 +10,7 @@ from typing import Final
 from wording.sentences import counted, joined, listed, verb
 
 _ZXID: Final = re.compile(r" at zxid 0x[0-9a-f]+")
-_KEEP_UP: Final = re.compile(r"Keep [^.]+ up\. (?:It has|They have) the only in-sync replica of [0-9,]+ partitions?")
+_KEEP_UP: Final = re.compile(r"\. Keep [^.]+ up\. (?:It has|They have) the only in-sync replica of [0-9,]+ partitions?")
 
 
 class Fact(Enum):
@@ -63,10 +63,9 @@ def keep_up(brokers: Collection[int], count: int) -> str:
     return f"Keep {listed(brokers)} up. {they_have} the only in-sync replica of {counted(count, 'partition')}"
 
 
-def kept_up(cause: str) -> str:
-    """Return the sentence of `keep_up` in an alert's cause, empty if it has none, so that no face counts on its own."""
-    found = _KEEP_UP.search(cause)
-    return found[0] if found else ""
+def with_keep_up(cause: str, sentence: str) -> str:
+    """Return an alert's cause with this sentence of `keep_up` in place of its own, which has the counts of its time."""
+    return _KEEP_UP.sub(f". {sentence}" if sentence else "", cause)
 
 
 def replicas_in_words(isr: Collection[int], replicas: Collection[int] = ()) -> str:

@@ -58,11 +58,14 @@ def conditions_of_brokers(
 ) -> Iterator[Condition]:
     """Yield brokers that are away, by incident and by how they left, and brokers that keep leaving.
 
-    `away`: replicas by broker. `paged`: incidents whose partitions page already, so that their brokers only warn.
+    `away`: replicas by broker. `paged`: incidents whose partitions page already, so that their brokers only warn, as
+    beside a new page about a broker that keeps leaving.
     `count_hosted` counts the partitions that have a replica on one of these brokers.
     """
     affected = {incident.name: found for incident, found in by_incident if incident}
     under_replicated = _under_replicated(found for _, found in by_incident)
+    flapping = tuple(_flapping(header, paged))
+    begins = {each.broker for each in flapping if each.severity is None and each.id not in header.alerts.open}
     for incident in header.alerts.incidents:
         missing = {broker: away[broker] for broker in incident.brokers if broker in away}
         if missing:
@@ -71,15 +74,12 @@ def conditions_of_brokers(
             offline_first = (*found.of(*OFFLINE_ISSUES).examples, *found.examples)
             examples = tuple(dict.fromkeys(offline_first))[:EXAMPLES_NAMED]
             loss = _Loss(incident, missing, found, cost, examples)
-            for condition in _away(header, loss, pages=incident.name not in paged):
+            for condition in _away(header, loss, pages=incident.name not in paged and begins.isdisjoint(missing)):
                 several = len(condition.brokers) > 1  # which may hold replicas of the same partitions
                 count = count_hosted(condition.brokers) if several else condition.partitions
                 yield msgspec.structs.replace(condition, partitions=count)
     yield from _without_session(header)
-    for broker, departures_ms in header.departures.unordered.items():
-        recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
-        if len(recent) >= _FLAPPING_DEPARTURES:
-            yield _flapping(header, broker, recent)
+    yield from flapping
 
 
 def _under_replicated(affected: Iterable[Affected]) -> Counter[BrokerId]:
@@ -244,7 +244,17 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
     )
 
 
-def _flapping(header: Header, broker: BrokerId, recent: list[int]) -> Condition:
+def _flapping(header: Header, paged: Collection[str]) -> Iterator[Condition]:
+    """Yield brokers that keep leaving. Their alert pages unless the loss of partitions already does."""
+    for broker, departures_ms in header.departures.unordered.items():
+        recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
+        if len(recent) >= _FLAPPING_DEPARTURES:
+            condition = _flaps(header, broker, recent)
+            pages = _still_pages(condition, header, otherwise=condition.group not in paged)
+            yield condition if pages else _at_most_a_warning(condition)
+
+
+def _flaps(header: Header, broker: BrokerId, recent: list[int]) -> Condition:
     before = header.alerts.open.get(id_of(kinds.BROKER_FLAPPING, listed((broker,))))
     return Condition(
         kind=kinds.BROKER_FLAPPING,

@@ -95,7 +95,7 @@ def forget_old(header: Header) -> None:
 
 
 def _is_mended(occurrence: Occurrence, header: Header) -> bool:
-    """Return whether the broker of a failed log directory has registered anew, and its replicas are in sync."""
+    """Return whether the broker of a failed log directory has registered again, and its replicas are in sync."""
     now = None if occurrence.broker is None else header.brokers.get(occurrence.broker)
     if occurrence.kind != LOG_DIR_FAILED.name or now is None or now.since_ms <= occurrence.last_ms:
         return False

@@ -16,7 +16,7 @@ from controller.contract.problem import UNUSABLE
 from controller.model.tally import ByBroker, CountingRules, GaugeCounts
 from controller.model.topics import InTopic, Partition, Topic
 from controller.rules.states import PartitionState, ReplicaState
-from controller.view.health import is_under_replicated, needed_in_sync
+from controller.view.health import foreseen, is_under_replicated, needed_in_sync
 
 # A broker that received StopReplica with delete does not count the replica any more.
 _DELETED_ON_DISK: Final = (ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL)
@@ -48,10 +48,9 @@ def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Lea
         return named, preferred, imbalanced, sole, None, None, None, None
     excused = len(adding) if rules.adding_need_not_follow else 0
     lacks = is_under_replicated(len(isr), len(replicas), excused)
-    # A dead replica that the controller must still remove is none for acks=all.
-    margin = -partition.in_sync_lacking or len(isr) - needed_in_sync(
-        topic.min_insync_replicas, leader, len(replicas), rules
-    )
+    if (partition.queue or partition.absent) and partition.problem not in UNUSABLE:
+        isr = foreseen(partition, value, partition.absent).isr  # a dead replica is none for acks=all
+    margin = len(isr) - needed_in_sync(topic.min_insync_replicas, leader, len(replicas), rules)
     at_min, under_min = leader if margin == 0 else None, leader if margin < 0 else None
     return named, preferred, imbalanced, sole, leader, leader if lacks else None, at_min, under_min
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from controller.contract.alert_row import AlertRow, Severity
 from dashboards.alerting.active_alerts import ActiveAlerts, Source, source_of
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
-from dashboards.alerting.message import SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of
-from dashboards.alerting.title import title_of
+from dashboards.alerting.message import SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of, title_of
 from questions.clients.teams import NO_TEAMS, Teams
 from questions.incidents import Incident
 

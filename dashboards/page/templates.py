@@ -185,10 +185,7 @@ def _since(context: Context, beginning: Beginning, as_of_ms: int) -> str:
 
 def _as_text(card: Incident, cluster: str) -> Markup:
     """Return the incident as lines for a message: event, effect on clients, and the steps with their commands."""
-    steps = [
-        f"Start broker {each.broker}. {each.says}{f' ({each.command})' if each.command else ''}"
-        for each in card.returns
-    ]
+    steps = [f"{each.step}. {each.says}{f' ({each.command})' if each.command else ''}" for each in card.returns]
     since = "since an unknown time" if card.since.ms is None else f"since {moment(card.since.ms)}"
     event = f"{event_since(card.event, since)}{f': {card.how}' if card.how else ''}"
     lines = [f"{cluster}: {event}.", card.effect, *steps, card.keep_up]

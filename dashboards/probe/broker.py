@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+import socket
+import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,10 +14,12 @@ from kafka.protocol.metadata import MetadataRequest
 
 from controller.contract.ids import BrokerId, LeaderEpoch, PartitionId
 from controller.contract.metadata_rows import PartitionRow
-from dashboards.probe.config import KafkaLoginConfig
+from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from outputs.kafka_node import AnswerTooLongError, KafkaNode, NodeError
+from questions.memory import Memory
 from transport.kafka_login import host_and_port
 
+_LOOK_SECONDS, _PORT_SECONDS = 0.2, 2.0
 # Room for the parts of every answer beside partitions, which are brokers, the cluster's id, and recent topics.
 _ANSWER_BYTES = 1024**2
 # Bytes of Metadata's fields (version 12, with 10 bytes to spare for later versions) of a topic, of a partition, and of
@@ -142,3 +147,21 @@ class BrokerConnection(BrokerNode):
 
 def _epoch(answer: Any, partition: Any) -> LeaderEpoch:  # noqa: ANN401 (kafka-python's own)
     return partition.leader_epoch if answer.API_VERSION >= 7 else LeaderEpoch(-1)
+
+
+def ask_ports(cluster: str, config: ProbeConfig, memory: Memory, stop: threading.Event) -> None:
+    """Ask the ports of brokers that left without a shutdown. If one answers, its process hangs.
+
+    A port is asked once a departure, because a process that is started later answers, too.
+    """
+    asked: dict[BrokerId, int] = {}
+    while not stop.wait(_LOOK_SECONDS):
+        found = memory.cluster(cluster)
+        for row in () if found is None else found.brokers:
+            has_crashed = not row.registered and not row.inferred and row.left_in_order is False
+            if has_crashed and asked.get(row.broker) != row.since_ms:
+                asked[row.broker] = row.since_ms
+                with suppress(ProbeError, OSError):
+                    endpoint = choose_endpoint(row.endpoints, config.login_of(cluster))
+                    socket.create_connection((endpoint.host, endpoint.port), _PORT_SECONDS).close()
+                    memory.note_answering(cluster, row.broker)

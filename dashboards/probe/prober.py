@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
@@ -17,7 +18,15 @@ from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
 from dashboards.alerting.active_alerts import BROKER_VIEW, ActiveAlerts, Source, alert_at
 from dashboards.errors import ServeError
-from dashboards.probe.broker import BrokerConnection, BrokerView, Leader, ProbeError, choose_endpoint, expected_bytes
+from dashboards.probe.broker import (
+    BrokerConnection,
+    BrokerView,
+    Leader,
+    ProbeError,
+    ask_ports,
+    choose_endpoint,
+    expected_bytes,
+)
 from dashboards.probe.comparison import (
     CurrentRows,
     DifferenceKind,
@@ -359,6 +368,7 @@ class Prober:
                     probe = ClusterProbe(cluster, self._config, self._memory, self._reading)
                     self._probes[cluster] = probe
                     self._start(f"probe of {cluster}", probe.run)
+                    self._start(f"ports of {cluster}", partial(ask_ports, cluster, self._config, self._memory))
                 if self._config.groups and cluster not in self._groups:
                     rows = CurrentRows(cluster, self._memory, self._reading)
                     self._groups[cluster] = GroupsProbe(cluster, self._config, rows)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from urllib.parse import quote
@@ -14,7 +14,9 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
-from controller.view.returns import Waiting
+from controller.contract.metadata_rows import PartitionRow
+from controller.view.returns import Waiting, bring_back
+from controller.view.types import Header
 from questions import incidents as question
 from questions.check import Finding, finding_of
 from questions.clients.groups import Impact
@@ -23,12 +25,13 @@ from questions.cluster_rows import ClusterSnapshot
 from questions.damage import TopicDamage, short
 from questions.known_brokers import host_of
 from questions.picture import Beginning, Picture
-from wording.facts import kept_up
+from wording.facts import keep_up, with_keep_up
 from wording.sentences import counted, event_of, verb
 
 _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
 _RETURNS_IN_A_CARD: Final = 6
+_OF_LIVE_BROKERS: Final = frozenset({kinds.UNDER_MIN_ISR.name, kinds.UNDER_REPLICATED.name})
 _ABOUT_DAMAGE: Final = frozenset({kinds.PARTITIONS_OFFLINE.name, kinds.UNDER_MIN_ISR.name})
 
 
@@ -50,6 +53,7 @@ class Return(msgspec.Struct, frozen=True):
     """A broker to start, and the partitions that its return restores once the brokers before it are back."""
 
     broker: BrokerId
+    step: str  # start it, or restart it if it hangs
     restores: int
     says: str
     command: str | None
@@ -79,15 +83,15 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def detail(self) -> str:
         """Return the worst alert's cause, without the event if the heading has it, and without `keep_up`."""
-        worst, keep_up = self.alerts[0], self.keep_up.removesuffix(".")
-        cause = worst.cause.replace(f". {keep_up}", "") if keep_up else worst.cause
-        is_heading = not self.brokers or worst.alert in question.HOW_IT_LEFT
+        worst = self.alerts[0]
+        cause, is_heading = with_keep_up(worst.cause, ""), not self.brokers or worst.alert in question.HOW_IT_LEFT
         return (cause.removeprefix(event_of(cause)) if is_heading else cause).strip(":. ")
 
 
 def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Picture, config: Presentation) -> Incident:
     """Return the card of an incident, with its damage by topic."""
     worst, effects, lacking = incident.alerts[0], incident.damage.topics, _lacking(incident, found)
+    stay_up = _keep_up(incident, found)
     return Incident(
         group=incident.group,
         severity=incident.severity,
@@ -100,45 +104,66 @@ def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Pictur
         more_topics=len(effects[_TOPICS_IN_A_CARD:]),
         unusable=incident.unusable,
         under_replicated=lacking,
-        returns=tuple(_returns(incident, found, config, lacking))[:_RETURNS_IN_A_CARD],
-        keep_up=next((f"{sentence}." for row in incident.alerts if (sentence := kept_up(row.cause))), ""),
-        alerts=tuple(_now(finding_of(row, picture), incident) for row in incident.alerts),
+        returns=tuple(_returns(incident, picture.header, config, lacking))[:_RETURNS_IN_A_CARD],
+        keep_up=f"{stay_up}." if stay_up else "",
+        alerts=tuple(_now(finding_of(row, picture), incident, stay_up) for row in incident.alerts),
         runbook=config.runbook(worst.alert),
         silence=None if config.alertmanager_url is None else _silence(config.alertmanager_url, worst),
     )
 
 
-def _now(finding: Finding, incident: question.Incident) -> Finding:
+def _now(finding: Finding, incident: question.Incident, stay_up: str) -> Finding:
     """Return the finding with the present damage, because an alert keeps the counts of the moment that it was told."""
     if finding.alert not in _ABOUT_DAMAGE or not incident.damage.topics:
-        return finding
-    cause = ". ".join(filter(None, (incident.damage.sentence.removesuffix("."), kept_up(finding.cause))))
+        return msgspec.structs.replace(finding, cause=with_keep_up(finding.cause, stay_up))
+    cause = ". ".join(filter(None, (incident.damage.sentence.removesuffix("."), stay_up)))
     return msgspec.structs.replace(finding, cause=cause, partitions=incident.unusable)
 
 
 def _lacking(incident: question.Incident, found: ClusterSnapshot) -> int:
     """Return how many usable partitions lack a replica for this cause, which is a broker that is away or a slow one."""
-    missing = [set(row.replicas).difference(row.isr) for row in found.lacking]
-    if incident.brokers:
-        return sum(not away.isdisjoint(incident.brokers) for away in missing)
-    live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    count = len(_lacking_of(incident, found, found.lacking))
     counts = [row.partitions for row in incident.alerts if row.alert == kinds.UNDER_REPLICATED.name]
-    return min(max(counts), sum(each <= live for each in missing)) if counts else 0
+    return count if incident.brokers else min(max(counts, default=0), count)
 
 
-def _returns(
-    incident: question.Incident, found: ClusterSnapshot, config: Presentation, lacking: int
-) -> Iterator[Return]:
+def _keep_up(incident: question.Incident, found: ClusterSnapshot) -> str:
+    """Return which brokers must stay up, because partitions of this incident are in sync only there."""
+    rows = _lacking_of(incident, found, (*found.lacking, *found.under_min_isr))
+    alone = [row.isr[0] for row in rows if len(row.isr) == 1]
+    return keep_up(sorted(set(alone)), len(alone)) if alone else ""
+
+
+def _lacking_of(
+    incident: question.Incident, found: ClusterSnapshot, rows: Iterable[PartitionRow]
+) -> list[PartitionRow]:
+    """Return the partitions that lack a broker of the incident, or only live brokers if live replicas lag."""
+    if not incident.brokers and not any(row.alert in _OF_LIVE_BROKERS for row in incident.alerts):
+        return []
+    live = {row.broker for row in found.brokers if row.registered or row.inferred}
+    missing = [(row, set(row.replicas).difference(row.isr)) for row in rows]
+    if incident.brokers:
+        return [row for row, brokers in missing if not brokers.isdisjoint(incident.brokers)]
+    return [row for row, brokers in missing if brokers <= live]
+
+
+def _returns(incident: question.Incident, header: Header, config: Presentation, lacking: int) -> Iterator[Return]:
     """Yield the brokers in the order in which they should return, those that help no client last."""
-    endpoints = {row.broker: row.endpoints for row in found.brokers}
     for each in incident.returns:
-        command = _command(each.broker, endpoints.get(each.broker, ()), config)
-        yield Return(each.broker, each.partitions, _restored(each.restored), command)
+        yield _return(each.broker, each.partitions, _restored(each.restored), header, config)
     says = (
         f"{counted(lacking, 'partition', 'is')} replicated again." if len(incident.brokers) == 1 and lacking > 0 else ""
     )
     for broker in sorted(set(incident.brokers).difference(each.broker for each in incident.returns)):
-        yield Return(broker, 0, says or "Its replicas catch up.", _command(broker, endpoints.get(broker, ()), config))
+        yield _return(broker, 0, says or "Its replicas catch up.", header, config)
+
+
+def _return(broker: BrokerId, restores: int, says: str, header: Header, config: Presentation) -> Return:
+    step, departure = bring_back((broker,), header), header.departures.last.get(broker)
+    command = None if departure is None or departure.was is None else _command(broker, departure.was.endpoints, config)
+    if command is not None and departure is not None and departure.hangs:  # it runs, so a start would do nothing
+        command = command.replace(" start ", " restart ")
+    return Return(broker, f"{step[:1].upper()}{step[1:]}", restores, says, command)
 
 
 def _restored(groups: Sequence[Waiting]) -> str:

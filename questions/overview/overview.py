@@ -28,13 +28,14 @@ from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
 from questions.known_brokers import host_of
 from questions.memory import Memory
-from questions.overview.changes import BEFORE_MS, changes_of
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
 from questions.overview.incident_cards import Incident, Presentation, card_of
 from questions.overview.recent import (
+    BEFORE_MS,
     KnownPast,
     News,
     Strip,
+    changes_of,
     day_begin_ms,
     hours_of,
     strip_begin_ms,

@@ -15,8 +15,8 @@ TOPICS = {
 }
 
 
-def a_cluster() -> ZnodeHistory:
-    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, controller=4, topics=TOPICS)
+def a_cluster(controller: int = 4) -> ZnodeHistory:
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, 4, controller=controller, topics=TOPICS)
     history.write("/config/topics/ledger", {"version": 1, "config": {"min.insync.replicas": "3"}})
     history.heartbeat()
     return history
@@ -36,30 +36,20 @@ def rejecting(history: ZnodeHistory) -> list[tuple[str, int, tuple[int, ...]]]:
     return [(f"{row.topic}-{row.partition}", row.in_sync_lacking, row.in_sync_candidates) for row in found]
 
 
-def test_the_first_message_has_the_damage_of_due_writes_offline_partitions_first():
-    history = a_cluster()
+@pytest.mark.parametrize("controller_dies", [False, True])
+def test_the_first_message_has_the_damage_of_due_writes_offline_partitions_first(controller_dies):
+    history = a_cluster(controller=1 if controller_dies else 4)
     history.state("ledger", 5, 2, 1, [1, 2, 3])
-    history.broker_leaves(1)  # and the controller has written nothing yet
+    history.heartbeat()
+    history.controller_dies(1) if controller_dies else history.broker_leaves(1)  # before a controller writes anything
     assert rejecting(history) == [("ledger-5", 1, (1,))]
     (first,) = offline(history, "broker 1")
     assert first.cause.startswith(
         "1 partition offline (a-scratch-0): no client can use it until broker 1 returns. 6 partitions reject acks=all "
         "(ledger-0, ledger-1, …). 7 partitions are under-replicated"
     )
-
-
-def test_the_first_message_has_the_damage_though_the_controller_died():
-    history = ZnodeHistory(release=(3, 9)).start(1, 2, 3, controller=1, topics=TOPICS)
-    history.write("/config/topics/ledger", {"version": 1, "config": {"min.insync.replicas": "3"}})
-    history.state("ledger", 5, 2, 1, [1, 2, 3])
-    history.heartbeat()
-    history.controller_dies(1)
-    assert rejecting(history) == [("ledger-5", 1, (1,))]
-    (first,) = offline(history, "broker 1")
-    assert first.cause.startswith(
-        "1 partition offline (a-scratch-0): no client can use it until broker 1 returns. 6 partitions reject acks=all"
-    )
-    history.controller(2, 2)
+    if controller_dies:
+        history.controller(2, 2)
     history.the_controller_writes_its_due()
     history.heartbeat(6_000)
     assert offline(history, "broker 1")[-1].news == ()
@@ -190,6 +180,8 @@ def test_a_clean_stop_that_takes_partitions_pages_after_a_minute(seconds, severi
 def test_a_failed_disk_ends_when_its_broker_is_back_and_in_sync():
     history = a_cluster()
     history.write("/log_dir_event_notification/log_dir_event_0", {"version": 1, "broker": 3, "event": 1})
+    history.heartbeat(1_000)
+    assert "LogDirFailed/broker 3" not in history.open_alerts()  # until the controller has shown what was lost
     history.state("orders", 1, -1, 1, [3])
     history.heartbeat(6_000)
     page, disk = (history.open_alerts()[f"{kind}/broker 3"] for kind in ("PartitionsOffline", "LogDirFailed"))
@@ -205,6 +197,29 @@ def test_a_failed_disk_ends_when_its_broker_is_back_and_in_sync():
         history.state("ledger", number, 1, 2, [1, 2, 3])
     history.heartbeat()
     assert "LogDirFailed/broker 3" not in history.open_alerts()
+
+
+@pytest.mark.parametrize(("topic", "page"), [("orders", "BrokerFlapping"), ("a-scratch", "PartitionsOffline")])
+def test_a_broker_that_keeps_leaving_has_one_page(topic, page):
+    history = ZnodeHistory(release=(3, 9)).start(1, 2, 4, controller=4, topics={topic: {0: TOPICS[topic][0]}})
+    for _ in range(2):
+        history.broker_leaves(1)
+        history.the_controller_writes_its_due()
+        history.heartbeat(20_000)
+        history.broker(1)
+        history.the_controller_writes_its_due()
+        history.heartbeat(20_000)
+    history.broker_leaves(1)
+    for _ in range(2):
+        history.heartbeat(6_000)
+        pages = [row for row in history.open_alerts().values() if row.severity is Severity.PAGE]
+        assert [row.alert for row in pages] == [page]
+    history.broker(1)
+    history.the_controller_writes_its_due()
+    history.heartbeat(20_000)
+    assert history.open_alerts()["BrokerFlapping/broker 1"].severity is (
+        Severity.PAGE if page == "BrokerFlapping" else Severity.WARN
+    )
 
 
 def test_another_broker_to_start_first_is_news():

@@ -113,7 +113,7 @@ def assert_one_alert_a_kind_and_incident(history: ZnodeHistory) -> None:
         "partitions",
     }
     for group in incidents - {"controller"}:
-        paged = {row.alert for row in pages(history).values() if row.group == group} - {"BrokerFlapping"}
+        paged = {row.alert for row in pages(history).values() if row.group == group}
         assert len(paged & OF_PARTITIONS) <= 1, paged
         assert len(paged - OF_PARTITIONS) <= 1, paged
 

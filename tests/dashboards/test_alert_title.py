@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import Severity
-from dashboards.alerting.title import LONGEST_TITLE, title_of
+from dashboards.alerting.message import LONGEST_TITLE, title_of
 from tests.dashboards.test_receivers import row_of
 
 COUNTS = [0, 1, 2, 300, 2_000_000]

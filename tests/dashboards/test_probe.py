@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+import socket
 import time
 from contextlib import AbstractContextManager
 
@@ -12,10 +13,14 @@ from kafka.admin import NewTopic
 
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import free_port
+from controller.contract.alert_kinds.brokers import HANGS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from dashboards.probe.broker import BrokerConnection, Leader, ProbeError, choose_endpoint
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
+from dashboards.probe.prober import Prober
+from outputs.reading import ReadingCounts
+from questions.memory import Memory
 from tests.certificates import make_self_signed
 from tests.clients import kafka_admin
 from tests.dashboards.alertmanager_server import AlertmanagerServer
@@ -224,3 +229,22 @@ def test_a_broker_with_tls_and_a_login_is_asked_with_them_and_not_without(secure
             ask(**mistaken)
         assert "\n" not in str(failure.value)
         assert "wrong" not in str(failure.value)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_the_port_of_a_broker_that_crashed_is_asked_once(rows, answers):
+    memory = Memory()
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1] if answers else free_port()
+        away = {"registered": False, "left_in_order": False, "endpoints": (f"PLAINTEXT://127.0.0.1:{port}",)}
+        for broker, more in enumerate(({}, {"left_in_order": True}, {"registered": True}, {"inferred": True}), 1):
+            memory.apply(rows.broker(broker, **{**away, **more}))
+        memory.apply(rows.alert("BrokerCrashed/broker 1", alert="BrokerCrashed", brokers=(1,)))
+        with Prober(ProbeConfig(brokers=True), memory, ReadingCounts()):
+            if answers:
+                eventually(lambda: memory.cluster("north").open_alerts[0].action, HANGS.in_words().__eq__)
+                server.accept()
+            server.settimeout(2)
+            with pytest.raises(TimeoutError):
+                server.accept()
+        assert (memory.cluster("north").open_alerts[0].action == HANGS.in_words()) is answers

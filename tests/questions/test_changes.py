@@ -59,7 +59,7 @@ def test_what_people_and_tools_changed_before_a_crash_is_named_and_the_crash_is_
     assert "topic late was created with 2 partitions" in made
     assert "min.insync.replicas of topic orders was changed from 2 to 1" in made
     assert "the deletion of topic old was requested" in made
-    assert "broker 4 registered anew" in made
+    assert "broker 4 registered again" in made
     assert not any("soon" in each for each in made), "longer ago"
     assert not any("broker 1" in each for each in made), "the incident itself"
 
@@ -79,6 +79,10 @@ def test_a_reassignment_and_a_maintenance_window_are_changes():
 def test_the_first_read_is_no_change_and_a_calm_cluster_has_its_own():
     story = begun(5)
     assert said(story) == []
+    empty = Story("orders", minutes=5).begin(brokers=0, topics={})
+    empty.heartbeat(1_000)
+    empty.broker(1)
+    assert said(waited(empty, 1)) == []
     story.topic("late", {0: [1, 2]})
     story.controller_acts()
     waited(story, 1)

@@ -26,6 +26,7 @@ from starlette.applications import Starlette
 
 from cli.printing.probe import probe_line, probe_state
 from cli.printing.standard_output import plain_lines
+from controller.contract.alert_kinds.brokers import HANGS
 from controller.contract.alert_row import AlertRow
 from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import BrokerId
@@ -55,7 +56,7 @@ from tests.dashboards.prometheus_server import prometheus_over
 from tests.dashboards.recorded_cases import recorded_story
 from tests.rows import Rows
 from transport.address import JournalAddress
-from wording.facts import Fact, event_since, kept_up
+from wording.facts import Fact, event_since
 
 _OLD: Final = (
     "healthy broker-lost shut-down rack-lost long-name no-controller brokers-30 ghost migration zookeeper-lost "
@@ -171,8 +172,8 @@ STORIES: Final = {
 
 def assert_says_what_its_alerts_say(shown: Mapping[str, Any]) -> None:
     for card in shown["incidents"]:
-        kept = {f"{sentence}." for alert in card["alerts"] if (sentence := kept_up(alert["cause"]))}
-        assert kept == ({card["keep_up"]} if card["keep_up"] else set())
+        kept = {found[0] for alert in card["alerts"] if (found := re.search(r"Keep [^.]+ up\. [^.]+", alert["cause"]))}
+        assert kept <= {card["keep_up"].removesuffix(".")}
     for news in shown["news"]:
         clause = news["says"].removeprefix("PartitionsOffline opened: ")
         assert clause == news["says"] or re.match(r"[\d,]+ partitions? offline", clause), clause
@@ -318,7 +319,8 @@ def test_the_first_title_says_no_more_than_what_stays(least_in_sync: int) -> Non
     offline = check(of_story(story).picture).counts.leaderless
     assert first.startswith(f"first: {offline} offline")
     assert settled.startswith(f"first: {offline} offline")
-    assert ("reject acks=all" in first, "reject acks=all" in settled) == (least_in_sync == 3, least_in_sync == 3)
+    rejecting = f"{check(of_story(story).picture).counts.under_min_isr} reject acks=all"
+    assert (rejecting in first, rejecting in settled) == (least_in_sync == 3, least_in_sync == 3)
     assert check(late.picture).counts.leaderless > offline  # which a title of all that has no leader now would say
 
 
@@ -329,6 +331,40 @@ def test_the_broker_with_offline_partitions_comes_first_on_every_face() -> None:
     assert re.search(r"until broker 2 returns|Broker 2 brings back", offline.cause)
     returns = json.loads(get(each.page, "/api/v1/clusters/two-away")[1])["incidents"][0]["returns"]
     assert [one["broker"] for one in returns] == [2, 1]
+
+
+def test_a_broker_whose_port_answers_is_restarted_on_every_face_and_others_stay_up_by_the_picture() -> None:
+    story = Story("hangs").begin(topics={"pairs": Size(8, 2, 1), "scratch": Size(8, 1, 1)}).crash(2).to_the_present()
+    for number, broker in enumerate((1, 3, 4)):
+        story.topic(f"late{number}", {0: [2, broker]})
+        story.state(f"late{number}", 0, broker, 1, [broker])
+    each = of_story(story)
+    step, keeps = "Start broker 2 (restart it if it hangs)", len(each.memory.cluster("hangs").lacking)
+    for _ in range(2):
+        found = each.memory.cluster("hangs")
+        assert found is not None
+        assert check(found.picture()).state.first_step == step
+        card, *_ = json.loads(get(each.page, "/api/v1/clusters/hangs")[1])["incidents"]
+        assert card["returns"][0]["step"] == step
+        assert f"replica of {keeps} partitions" in card["keep_up"]
+        assert (" restart kafka" in card["returns"][0]["command"]) is step.startswith("Restart")
+        (title,) = titles_of(each)
+        assert title.endswith(f": {step[:1].lower()}{step[1:].partition(' (')[0]}")
+        each.memory.note_answering("hangs", BrokerId(2))
+        step = "Restart broker 2"
+    assert {row.action for row in found.open_alerts if row.alert == "BrokerCrashed"} == {HANGS.in_words()}
+
+
+def test_a_failed_disk_is_one_page_with_all_its_damage_and_the_disk_as_its_step() -> None:
+    story = Story("disk").begin(topics={"ledger": Size(8, 3, 3), "scratch": Size(8, 1, 1)})
+    story.write("/log_dir_event_notification/log_dir_event_0", {"version": 1, "broker": 2, "event": 1})
+    story.state("scratch", 0, -1, 1, [2])
+    story.state("ledger", 0, 1, 1, [1, 3])
+    each = of_story(story.to_the_present())
+    assert titles_of(each) == {"disk: 1 offline, 1 rejects acks=all (ledger): replace the disk"}
+    assert [row.alert for row in each.picture.alerts if row.severity.value == "page"] == ["PartitionsOffline"]
+    assert check(each.picture).state.event == "Broker 2 reported a failed log directory"
+    assert_alike(each)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.facts import Departure, Fact, down, event_since, keep_up, kept_up, replicas_in_words, without_zxid
+from wording.facts import Departure, Fact, down, event_since, keep_up, replicas_in_words, with_keep_up, without_zxid
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,10 @@ def test_brokers_that_must_stay_up_have_a_reason():
 def test_a_cause_has_that_sentence_once_for_every_face():
     for brokers, count in (((1,), 1), ((1, 2), 3), (tuple(range(20)), 1_234)):
         sentence = keep_up(brokers, count)
-        assert kept_up(f"broker 5 crashed at zxid 0x1e5: 2 partitions offline. {sentence}") == sentence
-        assert kept_up(f"{sentence}. More") == sentence
-    assert kept_up("broker 5 crashed") == ""
+        cause = "broker 5 crashed at zxid 0x1e5: 2 partitions offline"
+        assert with_keep_up(f"{cause}. {sentence}. More", "Keep broker 9 up") == f"{cause}. Keep broker 9 up. More"
+        assert with_keep_up(f"{cause}. {sentence}", "") == cause
+    assert with_keep_up("broker 5 crashed", "Keep broker 9 up") == "broker 5 crashed"
 
 
 def test_replicas_are_told_by_their_numbers_and_a_headline_has_no_zxid():

@@ -139,13 +139,14 @@ class Part(NamedTuple):
     agreement_of_last_hour: float | None = None  # of a watched cluster, see `gauges`
     note: str = ""
     is_known: bool = True  # False if nothing shows whether the part works
+    is_starting: bool = False  # nothing is wrong but that its first work is not done
 
     @property
     def cells(self) -> tuple[str, ...]:
         """Return the row of the table."""
         last = "-" if self.last_seconds is None else f"{duration(int(self.last_seconds) * 1_000)} ago"
         lag = "-" if self.lag_seconds is None else f"{self.lag_seconds:.2f} s"
-        state = "wrong" if self.wrong else "ok" if self.is_known else "unknown"
+        state = "starting" if self.is_starting else "wrong" if self.wrong else "ok" if self.is_known else "unknown"
         agrees = percent(self.agreement_of_last_hour)
         return self.part, self.of, state, last, lag, agrees, self.version or "-", self.wrong or self.note
 
@@ -210,7 +211,7 @@ def _watch(
     gauges = None if snapshot is None else snapshot.gauges
     heard_ms = None if snapshot is None else snapshot.heartbeat_ms
     age = None if heard_ms is None else (present.now_ms - heard_ms) / 1000
-    is_known, note = True, ""
+    is_known, note, is_starting = True, "", False
     wrong = _faults_on(page, cluster)
     lag, version = (_mean_lag(page, cluster), _version(page)) if isinstance(page, str) else (None, "")
     stream_works = job is not None and not present.is_stale(job.time_ms)
@@ -218,14 +219,16 @@ def _watch(
         is_known, note = isinstance(page, str), "`kontrast stream` passes nothing on, so no heartbeat can be seen"
     elif gauges is None:
         wrong.append("no row of this cluster has arrived")
+        is_starting = len(wrong) == 1
     elif heard_ms is not None and present.is_stale(heard_ms):
         wrong.append("no heartbeat reaches `kontrast stream`")  # the job runs, so it would have passed a heartbeat on
     elif gauges.session != "connected":
         wrong.append(f"its ZooKeeper session is {gauges.session}")
     elif not gauges.ready:
         wrong.append("its first complete read has not arrived yet")
+        is_starting = len(wrong) == 1
     agrees = None if gauges is None else gauges.agreement_of_last_hour
-    return Part("watch", cluster, age, lag, version, "; ".join(wrong), agrees, note, is_known)
+    return Part("watch", cluster, age, lag, version, "; ".join(wrong), agrees, note, is_known, is_starting)
 
 
 def _faults_on(page: str | OSError | None, cluster: str) -> list[str]:
@@ -294,8 +297,8 @@ def _source_of(settings: Settings) -> Address | None:
 
 def _stream(job: JobRow | None, present: Present, address: str, newer: frozenset[str], wrong: list[str]) -> Part:
     if job is None:
-        wrong = [*wrong, "it has finished no batch. Check whether it runs, and its log"]
-        return Part("stream", address, None, None, "", "; ".join(wrong))
+        said = "; ".join([*wrong, "it has finished no batch. Check whether it runs, and its log"])
+        return Part("stream", address, None, None, "", said, is_starting=not wrong)
     age = (present.now_ms - job.time_ms) / 1000
     if present.is_stale(job.time_ms):
         wrong = [

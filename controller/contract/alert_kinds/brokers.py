@@ -21,7 +21,7 @@ BROKER_CRASHED: Final = AlertKind(
     ),
     expected="The controller elects other leaders for its partitions, and drops it from every ISR.",
 )
-HANGS: Final = Advice("Restart it, because it hangs: its session expired while ZooKeeper listed its connection.")
+HANGS: Final = Advice("Restart it, because it hangs: its session expired, although its process is still there.")
 BROKER_SHUT_DOWN: Final = AlertKind(
     name="BrokerShutDown",
     severity=Severity.INFO,
@@ -105,6 +105,7 @@ LOG_DIR_FAILED: Final = AlertKind(
         "Replace the disk, then restart the broker.",
     ),
     expected="The controller takes these replicas offline and elects others.",
+    patience_ms=2 * SECOND_MS,  # because a loss that the controller writes meanwhile pages instead
     lasts_ms=30 * MINUTE_MS,
-    ends_early="the broker registered anew, and its replicas are in sync",
+    ends_early="the broker registered again, and its replicas are in sync",
 )

@@ -12,6 +12,12 @@
     part("at-words").textContent = words;
   });
 
+  // A slider that nobody moved chooses no moment, so a choice of events or of a window leaves the present.
+  document.addEventListener("formdata", ({ target, formData }) => {
+    const at = target.querySelector("#at[data-now]");
+    if (at !== null && at.value === at.defaultValue) formData.delete("at");
+  });
+
   const momentAt = (picture, x) => {
     const { begin, end, left, right } = picture.dataset;
     const box = picture.firstElementChild.getBoundingClientRect();
