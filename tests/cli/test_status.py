@@ -129,6 +129,7 @@ def test_a_part_that_does_not_answer_is_named(derived, settings, rows):
     assert told["watch"]["wrong"] == "its page does not answer: Connection refused"
     assert told["serve"]["wrong"] == "it does not answer: Connection refused"
     assert told["stream"]["wrong"].startswith("it has finished no batch")
+    assert (told["stream"]["is_starting"], told["watch"]["is_starting"]) == (True, False)
 
 
 def test_a_source_of_the_job_that_is_away_or_deleted_is_named(derived, settings, rows, shared_broker, own_name):

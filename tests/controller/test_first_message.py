@@ -51,8 +51,10 @@ def test_the_first_message_has_the_damage_of_due_writes_offline_partitions_first
     if controller_dies:
         history.controller(2, 2)
     history.the_controller_writes_its_due()
-    history.heartbeat(6_000)
-    assert offline(history, "broker 1")[-1].news == ()
+    for _ in range(600):
+        history.heartbeat()
+    rows = offline(history, "broker 1")
+    assert {(row.news, row.brokers, row.severity) for row in rows} == {((), (1,), Severity.PAGE)}
 
 
 def test_a_broker_that_joins_the_incident_is_told_at_once_with_what_it_took_offline():
@@ -92,17 +94,6 @@ def test_the_first_message_has_the_step_after_the_next_controllers_writes(surviv
         history.heartbeat()
     assert offline(history, "broker 2")[-1] == told
     assert told.news == ()
-
-
-def test_an_incident_without_new_damage_has_no_news():
-    history = a_cluster()
-    history.broker_leaves(1)
-    (first,) = offline(history, "broker 1")
-    history.the_controller_writes_its_due()
-    for _ in range(600):
-        history.heartbeat()
-    rows = offline(history, "broker 1")
-    assert {(row.news, row.brokers, row.severity) for row in rows} == {((), (1,), first.severity)}
 
 
 def test_further_damage_and_another_next_step_are_news_and_each_is_told_once():
@@ -165,16 +156,6 @@ def test_while_no_controller_acts_elections_have_its_step_and_page_nobody(cut_of
     assert (waiting.severity, waiting.group) == (Severity.WARN, "controller")
     assert waiting.action == history.open_alerts()["GhostController"].action
     assert "until the next controller (none is active) elects" in waiting.cause
-
-
-@pytest.mark.parametrize(("seconds", "severity"), [(50, Severity.INFO), (70, Severity.PAGE)])
-def test_a_clean_stop_that_takes_partitions_pages_after_a_minute(seconds, severity):
-    history = a_cluster()
-    history.broker_closes(1)
-    history.the_controller_writes_its_due()
-    for _ in range(seconds):
-        history.heartbeat()
-    assert history.open_alerts()["PartitionsOffline/broker 1"].severity is severity
 
 
 def test_a_failed_disk_ends_when_its_broker_is_back_and_in_sync():

@@ -33,11 +33,8 @@ def test_a_page_has_an_event_and_a_next_step_in_its_title(kind):
     assert kind.name not in title
 
 
-def test_a_title_has_cluster_event_and_next_step():
+def test_a_title_has_cluster_event_and_next_step_until_it_is_resolved():
     assert title_of(row_of("BrokerCrashed", brokers=(1, 2))) == "orders: brokers 1 and 2 crashed: start them"
-
-
-def test_a_resolved_alert_has_no_next_step():
     assert title_of(row_of("BrokerCrashed", state="resolved")) == "orders: broker 1 crashed"
 
 

@@ -115,14 +115,6 @@ def test_the_page_of_one_cluster_names_the_silent_process(tmp_path, start_export
         assert re.search(rf"ReplicaStale.* since \S+ because {silent} is silent", main, re.DOTALL)
 
 
-def test_a_shutdown_that_takes_partitions_from_clients_names_its_broker(exporter, visit):
-    main = open_page(visit, exporter, "/clusters/shut-down")
-    sentence = r"Broker 2 \(rack eu-2\) has been down since .*2 partitions of tmp_scratch are offline, and 5 of ledger"
-    assert re.search(sentence, main, re.DOTALL)
-    assert "Start broker 2" in visit.page.locator(".band .next").inner_text()
-    assert visit.page.locator(".incident .pill").first.inner_text() == "clients affected"
-
-
 def test_a_dead_rack_keeps_its_place_on_the_map(exporter, visit):
     open_page(visit, exporter, "/clusters/rack-lost")
     words = visit.page.locator(".map.wide").evaluate("map => [...map.querySelectorAll('text')].map(e => e.textContent)")
