@@ -8,11 +8,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from dashboards.alerting.active_alerts import ActiveAlerts, of_forgotten, of_outputs, of_staleness
 from dashboards.alerting.alertmanager import Alertmanager
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
-from dashboards.alerting.registry import AlertRegistry
+from dashboards.alerting.registry import ActiveAlerts, AlertRegistry, of_forgotten, of_outputs, of_staleness
 from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
 from outputs.reading import ReadingCounts, ReadingSnapshot

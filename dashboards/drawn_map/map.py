@@ -14,8 +14,19 @@ from markupsafe import Markup, escape
 
 from controller.contract.ids import NO_LEADER, BrokerId
 from dashboards.colours import LIGHT
-from dashboards.drawn_map.canvas import BOLD, CHARACTER, SAYS, STEP, WIDE, Canvas, Frame, segment, shortened
-from dashboards.drawn_map.strip import HEIGHT, drawn_strip
+from dashboards.drawn_map.canvas import (
+    BOLD,
+    CHARACTER,
+    HEIGHT,
+    SAYS,
+    STEP,
+    WIDE,
+    Canvas,
+    Frame,
+    drawn_strip,
+    segment,
+    shortened,
+)
 from questions.overview.impact_map import AFFECTED, ImpactMap, MapLine, Moment, PartitionState, Square
 from questions.overview.overview import BrokerCell, Overview, Rack
 from questions.overview.recent import Strip

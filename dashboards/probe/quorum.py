@@ -17,7 +17,7 @@ from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
-from dashboards.alerting.active_alerts import FINALIZED_TOO_EARLY, ActiveAlerts, Source, alert_at
+from dashboards.alerting.registry import FINALIZED_TOO_EARLY, ActiveAlerts, Source, alert_at
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.comparison import CurrentRows, NothingNewError, Rounds
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig

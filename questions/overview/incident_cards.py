@@ -90,7 +90,11 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Picture, config: Presentation) -> Incident:
     """Return the card of an incident, with its damage by topic."""
-    worst, effects, lacking = incident.alerts[0], incident.damage.topics, _lacking(incident, found)
+    worst, effects, lacking = (
+        incident.alerts[0],
+        incident.damage.topics,
+        len(_lacking_of(incident, found, found.lacking)),
+    )
     stay_up = _keep_up(incident, found)
     return Incident(
         group=incident.group,
@@ -118,13 +122,6 @@ def _now(finding: Finding, incident: question.Incident, stay_up: str) -> Finding
         return msgspec.structs.replace(finding, cause=with_keep_up(finding.cause, stay_up))
     cause = ". ".join(filter(None, (incident.damage.sentence.removesuffix("."), stay_up)))
     return msgspec.structs.replace(finding, cause=cause, partitions=incident.unusable)
-
-
-def _lacking(incident: question.Incident, found: ClusterSnapshot) -> int:
-    """Return how many usable partitions lack a replica for this cause, which is a broker that is away or a slow one."""
-    count = len(_lacking_of(incident, found, found.lacking))
-    counts = [row.partitions for row in incident.alerts if row.alert == kinds.UNDER_REPLICATED.name]
-    return count if incident.brokers else min(max(counts, default=0), count)
 
 
 def _keep_up(incident: question.Incident, found: ClusterSnapshot) -> str:
@@ -159,11 +156,13 @@ def _returns(incident: question.Incident, header: Header, config: Presentation, 
 
 
 def _return(broker: BrokerId, restores: int, says: str, header: Header, config: Presentation) -> Return:
-    step, departure = bring_back((broker,), header), header.departures.last.get(broker)
-    command = None if departure is None or departure.was is None else _command(broker, departure.was.endpoints, config)
-    if command is not None and departure is not None and departure.hangs:  # it runs, so a start would do nothing
+    """Return the step for the broker, with its command if its host is known. The host comes from ZooKeeper."""
+    step, gone = bring_back((broker,), header), header.departures.last.get(broker)
+    host = host_of(gone.was.endpoints) if gone is not None and gone.was is not None else ""
+    command = config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
+    if gone is not None and gone.hangs:  # it runs, so a start would do nothing
         command = command.replace(" start ", " restart ")
-    return Return(broker, f"{step[:1].upper()}{step[1:]}", restores, says, command)
+    return Return(broker, f"{step[:1].upper()}{step[1:]}", restores, says, command if host else None)
 
 
 def _restored(groups: Sequence[Waiting]) -> str:
@@ -176,13 +175,6 @@ def _restored(groups: Sequence[Waiting]) -> str:
     rest = sum(list(counts.values())[_TOPICS_IN_A_SENTENCE:])
     named += [f"{rest:,} of other topics"] if rest else []
     return f"{', '.join(named)} {verb(sum(counts.values()), 'returns')}."
-
-
-def _command(broker: BrokerId, endpoints: Sequence[str], config: Presentation) -> str | None:
-    """Return the command that starts the broker, if its host is known. The host comes from ZooKeeper."""
-    host = host_of(endpoints)
-    command = config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
-    return command if host else None
 
 
 def _silence(url: str, row: AlertRow) -> str:

@@ -18,7 +18,7 @@ from controller.contract.outputs import OUTPUTS, encode_row
 from controller.contract.records import LATEST_MS, Record, encode_record
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from dashboards.drawn_timeline.page import page_of
+from dashboards.drawn_timeline.picture import page_of
 from questions.explain.explanation import Certainty
 from questions.timeline.events import Change, Event
 from questions.timeline.lanes import Condition, Lane, Lanes, Span

@@ -21,9 +21,8 @@ from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.job_row import ClusterProgress, JobRow, ProcessUse
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
-from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
-from dashboards.alerting.registry import AlertRegistry
+from dashboards.alerting.registry import AlertRegistry, of_outputs
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.exporter.watch_page import ForwardingCollector

@@ -7,10 +7,9 @@ import re
 import pytest
 
 from controller.contract.alert_row import Severity
-from dashboards.alerting.active_alerts import ActiveAlerts, Source, of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message, message_of, messages_of
-from dashboards.alerting.registry import AlertRegistry
+from dashboards.alerting.registry import ActiveAlerts, AlertRegistry, Source, of_outputs
 from dashboards.alerting.sender import Sender
 from questions.clients.teams import read_teams
 from questions.incidents import known_incidents

@@ -16,9 +16,9 @@ import pytest
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.problem import UNUSABLE_WORDS
-from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import SEVERITY_LABELS, message_of
+from dashboards.alerting.registry import BROKER_VIEW, FINALIZED_TOO_EARLY
 from dashboards.catalogue.cluster_metrics import ALERT_SINCE
 from dashboards.catalogue.metric import CLUSTER_LABEL
 from dashboards.catalogue.table import CATALOGUE

@@ -12,10 +12,9 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as parse
 
 from controller.contract.job_row import ClusterProgress, JobRow
-from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
-from dashboards.alerting.registry import AlertRegistry
+from dashboards.alerting.registry import AlertRegistry, of_outputs
 from dashboards.catalogue.metric import MetricType
 from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.collector import MemoryCollector

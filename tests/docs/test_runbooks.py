@@ -9,7 +9,7 @@ import pytest
 
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_kinds.kinds import ALERT_KINDS
-from dashboards.alerting.active_alerts import BROKER_VIEW, FINALIZED_TOO_EARLY
+from dashboards.alerting.registry import BROKER_VIEW, FINALIZED_TOO_EARLY
 from questions.doubts import STALE
 
 ROOT = Path(__file__).parents[2]

@@ -33,9 +33,9 @@ from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from controller.contract.row import Row
 from controller.view.types import Context
-from dashboards.alerting.active_alerts import of_outputs
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
+from dashboards.alerting.registry import of_outputs
 from dashboards.exporter.collector import MemoryCollector
 from dashboards.exporter.scrape import DetailLimits
 from dashboards.page.newest_pages import PageConfig

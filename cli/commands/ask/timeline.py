@@ -73,7 +73,7 @@ def timeline(*, html_file: Path | None, as_json: bool, chosen: Chosen, **flags: 
     def show(found: Timeline, picture: Picture) -> ExitCode:
         if html_file is None:
             return shown(found, found.said(names_controllers=question.controller), as_json=as_json)
-        from dashboards.drawn_timeline.page import page_of
+        from dashboards.drawn_timeline.picture import page_of
 
         write_file(html_file, page_of(found, doubts(picture)), "--html")
         return ExitCode.OK
