@@ -260,7 +260,8 @@ def cause_of(row: PartitionRow) -> str:
     problem = Problem(row.problem)
     needs, lacking = needs_of(row)
     if problem is Problem.UNDER_MIN_ISR:
-        in_sync = f"{len(row.isr)} of {len(row.replicas)} replicas in sync, {len(row.isr) + lacking} needed."
+        live = len(set(row.isr).difference(needs))  # without a dead replica that is still in the ISR
+        in_sync = f"{live} of {len(row.replicas)} replicas in sync, {live + lacking} needed."
         if lacking > len(needs):
             return f"{in_sync} No broker can help. Lower min.insync.replicas."
         return f"{in_sync} {_needs(needs, lacking)}"

@@ -26,7 +26,7 @@ from questions.damage import TopicDamage, short
 from questions.known_brokers import host_of
 from questions.picture import Beginning, Picture
 from wording.facts import keep_up, with_keep_up
-from wording.sentences import counted, event_of, verb
+from wording.sentences import capital, counted, event_of, verb
 
 _TOPICS_IN_A_CARD: Final = 6
 _TOPICS_IN_A_SENTENCE: Final = 2
@@ -162,7 +162,7 @@ def _return(broker: BrokerId, restores: int, says: str, header: Header, config: 
     command = config.start_command.replace("{host}", shlex.quote(host)).replace("{broker}", str(broker))
     if gone is not None and gone.hangs:  # it runs, so a start would do nothing
         command = command.replace(" start ", " restart ")
-    return Return(broker, f"{step[:1].upper()}{step[1:]}", restores, says, command if host else None)
+    return Return(broker, capital(step), restores, says, command if host else None)
 
 
 def _restored(groups: Sequence[Waiting]) -> str:

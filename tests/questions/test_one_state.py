@@ -44,6 +44,7 @@ from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
 from questions.check import check
 from questions.clients.teams import read_teams
+from questions.damage import groups_in
 from questions.gathering import worst_first
 from questions.incidents import known_incidents
 from questions.memory import Memory
@@ -313,6 +314,8 @@ def test_the_first_title_says_no_more_than_what_stays(least_in_sync: int) -> Non
     story.broker_leaves(1)
     (first,) = titles_of(of_story(story))
     late = of_story(story)
+    says = {group.says for group in groups_in(story.context) if not group.is_offline}
+    assert says == ({"2 of 3 replicas in sync, 3 needed. Needs broker 1."} if least_in_sync == 3 else set())
     story.controller_acts()
     story.heartbeat()
     (settled,) = titles_of(of_story(story))
