@@ -336,7 +336,7 @@ def test_the_broker_with_offline_partitions_comes_first_on_every_face() -> None:
     assert [one["broker"] for one in returns] == [2, 1]
 
 
-def test_a_broker_whose_port_answers_is_restarted_on_every_face_and_others_stay_up_by_the_picture() -> None:
+def test_a_broker_whose_port_answers_is_restarted_on_every_face() -> None:
     story = Story("hangs").begin(topics={"pairs": Size(8, 2, 1), "scratch": Size(8, 1, 1)}).crash(2).to_the_present()
     for number, broker in enumerate((1, 3, 4)):
         story.topic(f"late{number}", {0: [2, broker]})
