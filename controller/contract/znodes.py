@@ -288,14 +288,14 @@ class ReassignmentZnode(ZnodeContent, frozen=True, forbid_unknown_fields=True):
 _Content = TypeVar("_Content", bound=msgspec.Struct)
 
 # One decoder for each form, because making a decoder costs more than decoding.
-_decoder_of = lru_cache(None)(BareJsonDecoder)
+decoder_of = lru_cache(None)(BareJsonDecoder)
 
 
 def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
     """Return the content of a znode. Raise ZnodeError."""
     if data and (isinstance(data, str) or data.isascii() or _is_utf8(data)):
         try:
-            decoded: _Content = _decoder_of(content).decode(data)
+            decoded: _Content = decoder_of(content).decode(data)
             return decoded
         except UNDECODABLE:
             pass

@@ -22,7 +22,7 @@ from controller.model.context import FOLLOWING, Header
 from controller.model.event import Event, EventKind, UnknownBroker
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
-from controller.rules.assignment import ReplicaAssignment, assignment_in
+from controller.rules.assignment import ReplicaAssignment, assignment_in, distinct
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
 from wording.sentences import counted, listed, plural
@@ -38,7 +38,10 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         before, exists=True, topic_id=znode.topic_id or None, seen_generation=record.generation, czxid=record.czxid
     )
     if tx.header.phase is not FOLLOWING:
-        partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
+        if before.partitions or znode.adding_replicas or znode.removing_replicas:
+            partitions = {number: _loaded(before, znode, number) for number in znode.partitions}
+        else:  # as nearly all topics, in half the time
+            partitions = {number: Partition(distinct(replicas)) for number, replicas in znode.partitions.items()}
         tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))
         return
     added = [number for number in znode.partitions if number not in before.partitions]

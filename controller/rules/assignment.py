@@ -63,10 +63,14 @@ def _without(replicas: Sequence[BrokerId], others: Iterable[BrokerId]) -> tuple[
 
 
 def assignment_in(znode: TopicZnode, number: PartitionId) -> ReplicaAssignment:
-    """Return the assignment of a partition in a topic's znode. A broker that is listed twice counts once."""
-    replicas = znode.partitions.get(number, ())
+    """Return the assignment of a partition in a topic's znode."""
     return ReplicaAssignment(
-        replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas)),
+        distinct(znode.partitions.get(number, ())),
         znode.adding_replicas.get(number, ()),
         znode.removing_replicas.get(number, ()),
     )
+
+
+def distinct(replicas: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+    """Return the replicas, of which a broker that is listed twice counts once."""
+    return replicas if len(set(replicas)) == len(replicas) else tuple(dict.fromkeys(replicas))

@@ -191,8 +191,12 @@ class Conclusion:
         effects, first, begins = self._rows.effects, self._rows.first, self._rows.stamp()[:3]
         ends = self._rows.stamp()[4:]
         for name, topic in self._others:
-            others = topic.partitions
-            for number, partition in self._state.topics[name].partitions.items():
+            others, partitions = topic.partitions, self._state.topics[name].partitions
+            if not others:
+                numbered = enumerate(partitions.items(), len(effects) - first)
+                effects += [ordinary_row(name, at, part, (*begins, number, *ends)) for number, (at, part) in numbered]
+                continue
+            for number, partition in partitions.items():
                 if number in others:
                     self._publish(TopicPartition(name, number), (topic, partition))
                 else:

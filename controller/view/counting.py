@@ -184,7 +184,7 @@ def count_gauges(
 ) -> GaugeCounts:
     """Count everything in a walk over all partitions. `Counter` counts an iterable in C.
 
-    `ordinary` has further partitions of these topics, which are ordinary (`health.is_ordinary`).
+    `ordinary` has further partitions of these topics, which are ordinary (`health.ordinary`).
     """
     counts = GaugeCounts()
     replicas_on: Counter[BrokerId] = Counter()

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from controller.contract.alert_kinds.brokers import BROKER_UNKNOWN
-from controller.contract.ids import NO_LEADER, BrokerId
+from controller.contract.ids import NO_LEADER, BrokerId, PartitionId
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
 from controller.model.context import Header
@@ -90,18 +90,22 @@ _UNDER_MIN_ISR: Final = Problem.UNDER_MIN_ISR
 _WHEREABOUTS: Final = 2  # in a sentence
 
 
-def is_ordinary(partition: Partition, topic: Topic, live: frozenset[BrokerId], rules: CountingRules) -> bool:
-    """Return whether nothing can be said of the partition but its leader, its ISR and its replicas, which all are live.
+def ordinary(topic: Topic, live: frozenset[BrokerId], rules: CountingRules) -> frozenset[PartitionId]:
+    """Return the partitions of which nothing can be said but their leader, ISR and replicas, which all are live.
 
     Nearly all partitions are ordinary, and at the end of a complete read this saves three quarters of their time.
     """
-    value, replicas = partition.zk_state, partition.replicas
-    if value is None or topic.queued_for_deletion or value.recovering or value.leader not in replicas:
-        return False
-    if not live.issuperset(replicas) or (value.isr != replicas and sorted(value.isr) != sorted(replicas)):
-        return False
-    enough = needed_in_sync(topic.min_insync_replicas, value.leader, len(replicas), rules) <= len(replicas)
-    return enough and partition == Partition(replicas, None, PartitionState.ONLINE, value)
+    found, least = [], topic.min_insync_replicas
+    for number, partition in topic.partitions.items() if not topic.queued_for_deletion else ():
+        value, replicas = partition.zk_state, partition.replicas
+        if value is None or value.recovering or value.leader not in replicas or not live.issuperset(replicas):
+            continue
+        if value.isr != replicas and sorted(value.isr) != sorted(replicas):
+            continue
+        is_enough = needed_in_sync(least, value.leader, len(replicas), rules) <= len(replicas)
+        if is_enough and partition == Partition(replicas, None, PartitionState.ONLINE, value):
+            found.append(number)
+    return frozenset(found)
 
 
 def judged(  # noqa: PLR0913 (all that decides it)

@@ -169,7 +169,7 @@ def partition_row(  # noqa: PLR0913 (all that it shows)
 
 
 def ordinary_row(name: str, number: PartitionId, partition: Partition, stamp: Stamp) -> PartitionRow:
-    """Return the row of an ordinary partition (`health.is_ordinary`)."""
+    """Return the row of an ordinary partition (`health.ordinary`)."""
     value = partition.zk_state or _NO_VALUE
     return PartitionRow(
         *stamp,

@@ -32,7 +32,7 @@ from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Partition, Topic
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
-from controller.view.health import is_ordinary
+from controller.view.health import ordinary
 from controller.watch import ensemble
 
 _OFFLINE: Final = ReplicaState.OFFLINE
@@ -111,12 +111,11 @@ def deletion_listed(tx: Transaction, name: str) -> None:
 
 
 def _set_up(tx: Transaction, name: str, topic: Topic, *, queued: bool) -> Topic:
-    live, rules, partitions = tx.state.live, tx.state.rules, {}
-    for number, partition in topic.partitions.items():
-        if queued or not is_ordinary(partition, topic, live, rules):
-            tx.state.touch(TopicPartition(name, number))
-            partition = with_initial_states(tx, _without_former_failures(tx, partition), _OFFLINE)  # noqa: PLW2901
-        partitions[number] = partition
+    well = frozenset() if queued else ordinary(topic, tx.state.live, tx.state.rules)
+    partitions = dict(topic.partitions)
+    for number in [number for number in partitions if number not in well] if len(well) < len(partitions) else ():
+        tx.state.touch(TopicPartition(name, number))
+        partitions[number] = with_initial_states(tx, _without_former_failures(tx, partitions[number]), _OFFLINE)
     if not queued:
         return replace(
             topic,

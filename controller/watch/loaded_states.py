@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from controller.contract.decoding import UNDECODABLE
 from controller.contract.records import Record, RecordKind
 from controller.contract.znode_table import Place, locate, partition_id
-from controller.contract.znodes import StateZnode, ZnodeError, decode
+from controller.contract.znodes import StateZnode, ZnodeError, decode, decoder_of
 from controller.inference.partition_state import loaded
 from controller.model.context import LOADING, Context
 from controller.model.leadership import state_in
@@ -59,7 +60,7 @@ def _are_one_run(records: Sequence[Record], generation: int, first_seq: int) -> 
 
 def _store(state: MutableState, records: Sequence[Record]) -> bool:
     """Store the states. Return whether each is of a known partition, and could be read."""
-    live, beginning = state.live, ""
+    live, strict, beginning = state.live, decoder_of(StateZnode), ""
     for record in records:
         path = record.path
         if not (beginning and path.startswith(beginning)):  # a read names a topic's states one after the other
@@ -73,9 +74,13 @@ def _store(state: MutableState, records: Sequence[Record]) -> bool:
         if partition is None:
             return False
         try:
-            written = state_in(decode(record.content, StateZnode), record.version)
-        except ZnodeError:
-            return False
+            znode = strict.decode(record.data or "")  # without the frames of `decode`, a tenth of the time of a state
+        except UNDECODABLE:
+            try:
+                znode = decode(record.content, StateZnode)
+            except ZnodeError:
+                return False
+        written = state_in(znode, record.version)
         if partition.zk_state != written:
             partitions[number] = loaded(partition, written, live)
     return True
