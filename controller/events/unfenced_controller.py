@@ -93,8 +93,11 @@ def work_off(tx: Transaction, broker: BrokerId) -> None:
     tx.adopt(trial)
 
 
-def resumed_by(header: Header, before: LeaderAndIsr | None, written: LeaderAndIsr) -> UnfencedController | None:
-    """Return the deposed controller whose own write this is, None for a write by a leader of its term."""
+def resumed_by(state: MutableState, before: LeaderAndIsr | None, written: LeaderAndIsr) -> UnfencedController | None:
+    """Return the deposed controller whose own write this is, None for a write by a leader or within its term."""
+    header = state.header
+    if state.record.mzxid < header.term.controller_zxid:
+        return None  # a gap hid it
     deposed = next((each for each in header.former.unfenced.values() if each.epoch == written.controller_epoch), None)
     return deposed if before is None or written.leader_epoch > before.leader_epoch else None
 

@@ -145,7 +145,7 @@ def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
     if tx.header.led_by_kraft:
         state_written_by_kraft(tx, tp, partition, written)
         return
-    deposed = unfenced_controller.resumed_by(tx.header, before, written) if tx.header.former.unfenced else None
+    deposed = unfenced_controller.resumed_by(tx.state, before, written) if tx.header.former.unfenced else None
     if deposed is not None:
         unfenced_controller.resume(tx, deposed)
         partition = tx.state.partition(tp) or partition

@@ -184,7 +184,7 @@ def _is_removed(header: Header, shown: LeaderAndIsr | None, replica: BrokerId) -
     """Return whether a read may have found the state after its last member, which stays in the ISR, was removed."""
     if not header.read.is_ahead or shown is None or shown.controller_epoch != header.controller_epoch:
         return False
-    return shown.leader == NO_LEADER and shown.isr == (replica,) and replica not in header.brokers
+    return shown.leader == NO_LEADER and shown.isr == (replica,)
 
 
 def _sent_before_a_write(partition: Partition) -> tuple[AnyAction, ...]:

@@ -285,6 +285,7 @@ COME_TO_REST = {
     "two-departures-before-its-term-ended": None,
     "two-returns-across-a-gap": (0, 10),
     "undone-after-its-first-write": (0, 10),
+    "written-before-an-election-in-a-gap": (0, 11),
     "wrote-later-before-its-term-ended": (2, 6),
 }
 

@@ -67,7 +67,6 @@ def test_a_history_is_the_same_for_the_same_seed():
 
 def test_a_broken_core_is_found_and_its_history_shrunk(monkeypatch, capsys):
     monkeypatch.setattr(shown_by_time, "judge", lambda tx: None)
-    monkeypatch.setattr(shown_by_time, "judge", lambda tx: None)
     seed, failure = next((seed, found) for seed in range(1, 200) if (found := failure_of(drawn(seed))) is not None)
     assert failure.name == "partitions at rest are online"
     history, last = shrunk(drawn(seed), failure)
