@@ -299,7 +299,8 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         ),
         Consequence(
             "a broker whose zookeeper.connect has another chroot gets no partition of this cluster",
-            "If it should be one of this cluster, correct its zookeeper.connect and restart it.",
+            "If it should be one of this cluster, stop it, correct its zookeeper.connect, delete meta.properties in its "
+            "log directories, which has the other cluster's id, and start it.",
             (Flaw.ELSEWHERE,),
         ),
     ),

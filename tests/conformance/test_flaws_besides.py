@@ -226,6 +226,23 @@ def test_no_controller_stays_while_a_broker_lacks_its_listener(release, shared_z
             broker.kill()
 
 
+def test_a_broker_of_another_chroot_joins_without_its_meta_properties(shared_zookeeper, own_name, tmp_path):
+    joined, moved = f"{shared_zookeeper}/{own_name}", tmp_path / "moved"
+    first = _broker("3.9.2", joined, tmp_path, {})
+    stray = KafkaBroker(2, f"{joined}-stray", moved)
+    corrected = KafkaBroker(2, joined, moved)
+    try:
+        first.start()
+        stray.start()
+        stray.kill()
+        assert not starts(corrected)
+        (moved / "data" / "meta.properties").unlink()
+        assert starts(corrected)
+    finally:
+        for broker in (first, stray, corrected):
+            broker.kill()
+
+
 def _open(client: KazooClient, path: str) -> None:
     """Give every login all rights, as the login that owns the znode."""
     client.add_auth("digest", "kafka:secret")

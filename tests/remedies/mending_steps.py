@@ -52,6 +52,7 @@ TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
             (Place.BROKER, Flaw.WRONG_NAME),
             (Place.BROKER, Flaw.SAME_ENDPOINT),
             (Place.REGISTRATIONS, Flaw.NO_COMMON_LISTENER),
+            (Place.REGISTRATIONS, Flaw.ELSEWHERE),
             (Place.USER, Flaw.NO_NUMBER),
             (Place.USER, Flaw.NO_CREDENTIAL),
             (Place.IP, Flaw.NO_ADDRESS),
@@ -65,7 +66,6 @@ TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
 # Mends that nobody followed on a broker yet. The flaws of most were seen there (`test_flaws_besides.py`).
 UNTRIED: Final = frozenset(
     {
-        "If it should be one of this cluster, correct its zookeeper.connect and restart it.",
         "Restart the broker whose log directory failed.",
     }
 )
