@@ -61,6 +61,7 @@ class Consequence(NamedTuple):
 _EMPTY_THROWS: Final = (2, 1)  # up to 2.0 Kafka takes an empty text for a missing value
 _ODD: Final = (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION)
 _NO_CONTROLLER: Final = "every broker that becomes controller fails at it and gives up, so no controller stays"
+_NO_EPOCH: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.NO_DIGITS)
 _UNREADABLE: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.UNPARSABLE, *_ODD)
 
 
@@ -165,14 +166,14 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         _ends_controllers(  # its writes check the version of /controller_epoch
             "the present controller can write nothing, and no broker can be elected after it",
             f"{_EPOCH} {_RESTART_ONE}",
-            _UNREADABLE,
+            _NO_EPOCH,
             (2, 1),
             then_fail_over=True,
         ),
         _ends_controllers(
             "the present controller goes on, but no broker can be elected after it",
             "Write the highest controller epoch as digits, without a line end, before /controller goes.",
-            _UNREADABLE,
+            _NO_EPOCH,
         ),
         _ends_controllers(
             "a broker with another login cannot raise it (NoAuth), so no broker can be elected after the present "
@@ -299,8 +300,8 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         ),
         Consequence(
             "a broker whose zookeeper.connect has another chroot gets no partition of this cluster",
-            "If it should be one of this cluster, stop it, correct its zookeeper.connect, delete meta.properties in its "
-            "log directories, which has the other cluster's id, and start it.",
+            "If it should be one of this cluster, stop it, correct zookeeper.connect, and delete meta.properties in "
+            "its log directories, which has the other cluster's id. Then start it.",
             (Flaw.ELSEWHERE,),
         ),
     ),

@@ -15,6 +15,7 @@ class Flaw(Enum):
     UNPARSABLE = "not JSON"
     WRONG_TYPE = "a field that is missing or of a wrong type"
     WRONG_VERSION = "a version that Kafka does not read"
+    NO_DIGITS = "no number"
     PERSISTENT = "persistent"
     REPLACED = "another one than before"
     INCOMPATIBLE = "of a level that a broker lacks"

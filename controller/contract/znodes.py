@@ -379,5 +379,5 @@ def decode_epoch(data: bytes | None) -> ControllerEpoch:
     text = data.decode("utf-8", "replace")
     epoch = kafka_json.integer_in(text)
     if epoch is None:
-        raise ZnodeError(f"{text[:40]!r} is no number", Flaw.UNPARSABLE if text else Flaw.EMPTY)
+        raise ZnodeError(f"{text[:40]!r} is no number", Flaw.NO_DIGITS if text else Flaw.EMPTY)
     return ControllerEpoch(epoch)

@@ -38,7 +38,13 @@ QUOTAS_OF_CLIENTS: Final = {
     "controller_mutation_rate": False,
 }
 """The keys of `QuotaConfigs` (3.9), and whether their type is a whole number."""
-_NEAR_ZERO: Final = {"producer_byte_rate": 1_024, "consumer_byte_rate": 1_024, "connection_creation_rate": 1}
+_NEAR_ZERO: Final = {
+    "producer_byte_rate": 1_024,
+    "consumer_byte_rate": 1_024,
+    "connection_creation_rate": 1,
+    "request_percentage": 0.1,
+    "controller_mutation_rate": 0.01,
+}
 QUOTAS_OF_IPS: Final = {"connection_creation_rate": True}
 SCRAM: Final = frozenset({"SCRAM-SHA-256", "SCRAM-SHA-512"})
 CREATE: Final = 4
@@ -158,7 +164,8 @@ def _flaw_of_quotas(place: Place, path: str, config: Mapping[str, str]) -> Found
     name = path.rpartition("/")[2]
     if place is Place.IP and config and name != "<default>" and not _is_address(name):
         return FoundFlaw(Flaw.NO_ADDRESS)
-    low = (key for key in known.keys() & config.keys() & _NEAR_ZERO.keys() if int(config[key]) < _NEAR_ZERO[key])
+    limits = known.keys() & config.keys() & _NEAR_ZERO.keys()
+    low = (key for key in limits if float(config[key].strip().rstrip("fFdD")) < _NEAR_ZERO[key])
     return next((FoundFlaw(Flaw.NEAR_ZERO, f"has {key}={config[key][:_SHOWN]}") for key in sorted(low)), None)
 
 

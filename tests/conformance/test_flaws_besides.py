@@ -50,6 +50,9 @@ ACLS = (
     ("/kafka-acl/Topic/pay", {"version": 1, "acls": [{**_ALLOW, "principal": "alice"}]}),
     ("/kafka-acl/Topic/pay", {"version": 1, "acls": [{**_ALLOW, "principal": "User:alice"}]}),
     ("/kafka-acl/Topic/pay", {"version": 2, "acls": []}),
+    ("/kafka-acl/Topic/pay", {"version": 1, "acls": [{**_ALLOW, "principal": "User:alice", "operation": "Reads"}]}),
+    ("/kafka-acl/Topic/pay", {"version": 1, "acls": [{**_ALLOW, "principal": "User:a", "permissionType": "Maybe"}]}),
+    ("/kafka-acl/Topic/pay", {"version": 1, "acls": [{**_ALLOW, "principal": "User:a", "operation": "READ"}]}),
     ("/kafka-acl-extended/prefixed/Topic/pay", {"version": 1, "acls": [{"host": "*"}]}),
     ("/kafka-acl/Topic/pay", b"x"),
 )

@@ -60,6 +60,7 @@ def registration(version: int = 5, **fields: object) -> bytes:
         ("/config/brokers/k2.example", b"", Flaw.WRONG_NAME),
         ("/config/brokers/<default>", b"", None),
         ("/config/users/u", None, None),
+        ("/config/users/u", config(request_percentage="0"), Flaw.NEAR_ZERO),
         ("/config/users/50%", None, Flaw.WRONG_NAME),
         ("/config/users/u/clients/a%zz", None, Flaw.WRONG_NAME),
         ("/config/clients/a%20b", None, None),

@@ -134,7 +134,7 @@ def a_controller_without_a_session_is_deleted(cluster: RealCluster) -> None:
     cluster.brokers[named].start()
 
 
-@step(_EPOCH, Flaw.UNPARSABLE)
+@step(_EPOCH, Flaw.NO_DIGITS)
 def the_epoch_is_written_again(cluster: RealCluster) -> None:
     cluster.create("epoch-again", {0: [1, 2, 3]})
     cluster.write("epoch-again", *_KEPT)
