@@ -101,7 +101,6 @@ _REQUEST_IGNORED = "Kafka ignores it as long as it exists, and every later reque
 _DELETE_REQUEST = "Delete /admin/reassign_partitions, then /controller."
 _WRITE_SETTINGS = "Write the settings again with every value in quotation marks, before a broker restarts."
 _WRITE_BACK = "Write the topic's assignment and topic_id back from a backup or from the brokers' partition.metadata."
-_WRITE_ID_BACK = "Write each topic's own topic_id back, from the brokers' partition.metadata."
 _PRODUCER_IDS = 'Write a block above all given out: {"version":1,"broker":B,"block_start":"S","block_end":"E"}.'
 _COMMON_LISTENER = (
     "Give every broker one listener of a common name and protocol, and set it as inter.broker.listener.name. "
@@ -235,7 +234,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
     ),
     Place.TOPIC: (
         *_throws(_WRITE_BACK),
-        _ends_controllers(_NO_CONTROLLER, _WRITE_ID_BACK, (Flaw.SAME_ID,), (2, 8)),
+        _ends_controllers(_NO_CONTROLLER, _WRITE_BACK, (Flaw.SAME_ID,), (2, 8)),
         _misleads("the next controller loads a topic without partitions, and elects no leaders for it", _WRITE_BACK),
     ),
     Place.PARTITION_STATE: (

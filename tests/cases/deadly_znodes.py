@@ -370,7 +370,7 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
         Answer("check", 3, ("cluster: not known",)),
     ),
     "twin-topics": (
-        Answer("restartable --broker 1", 1, ("/brokers/topics/u has the topic_id of topic t.*own topic_id back",)),
+        Answer("restartable --broker 1", 1, ("/brokers/topics/u has the topic_id of topic t.*topic_id back",)),
         Answer("lint", 1, ("duplicate-topic-id: t and u",), ("unreadable-znode",)),
         Answer("check --long", 1, ("topics t and u have the same id",), (_FAILOVER,)),
     ),

@@ -64,11 +64,7 @@ TRIED_ELSEWHERE: Final[Mapping[tuple[Place, Flaw], str]] = {
 }
 # The controller reads the event of a failed log directory at once, so no test can damage it before.
 # Mends that nobody followed on a broker yet. The flaws of most were seen there (`test_flaws_besides.py`).
-UNTRIED: Final = frozenset(
-    {
-        "Restart the broker whose log directory failed.",
-    }
-)
+UNTRIED: Final = frozenset({"Restart the broker whose log directory failed."})
 RELEASES: Final[tuple[str, ...]] = ("1.1.1", "2.8.2", "3.9.2")
 
 
@@ -242,23 +238,6 @@ def an_unreadable_topic_is_written_back(cluster: RealCluster) -> None:
     cluster.move_controller()
     survives_its_leader(cluster, "lost")
     is_usable(cluster, "lost", *_KEPT)
-
-
-@step("/brokers/topics/second", Flaw.SAME_ID)
-def an_id_of_another_topic_is_replaced_by_its_own(cluster: RealCluster) -> None:
-    for topic in ("first", "second"):
-        cluster.create(topic, {0: [1, 2, 3]})
-        cluster.write(topic, *_KEPT)
-    first, second = (cluster.content(f"/brokers/topics/{topic}") for topic in ("first", "second"))
-    cluster.client.set("/brokers/topics/second", json.dumps({**second, "topic_id": first["topic_id"]}).encode())
-    cluster.client.delete("/controller")
-    _has_no_controller(cluster)
-    cluster.client.set("/brokers/topics/second", json.dumps(second).encode())
-    cluster.heal()
-    has_a_lasting_controller(cluster)
-    for topic in ("first", "second"):
-        survives_its_leader(cluster, topic)
-        is_usable(cluster, topic, *_KEPT)
 
 
 @step("/brokers/topics/T/partitions/0/state", Flaw.EMPTY)
