@@ -27,7 +27,7 @@ from ingest.observed.inbox import Inbox, SessionState
 from ingest.observed.observations import Observation, Value, ZnodeEvent, observe_window
 from ingest.observed.paths import WATCHED
 from ingest.observed.tree import complete
-from ingest.publisher import Clocks, DeposedError, Publisher
+from ingest.publisher import DeposedError, MachineClocks, Publisher
 from ingest.sinks.journal_sink import open_sink
 from ingest.sinks.sink import Sink, SinkFullError, SinkUnavailableError
 from ingest.zookeeper.client import WatchedZooKeeper
@@ -56,10 +56,10 @@ class Forwarder:
     """Forwarder of one cluster."""
 
     def __init__(
-        self, config: IngestConfig, forwarding: Forwarding | None = None, clocks: Clocks | None = None
+        self, config: IngestConfig, forwarding: Forwarding | None = None, clocks: MachineClocks | None = None
     ) -> None:
         self._config = config
-        self._clocks = clocks or Clocks()
+        self._clocks = clocks or MachineClocks()
         self._forwarding = forwarding or Forwarding(config.cluster)
         self._maintenance = MaintenanceFile(config.maintenance_file, self._forwarding)
         self._has_connected = False

@@ -50,7 +50,7 @@ class Publisher:
     _stop: threading.Event
     _forwarding: Forwarding
     _maintenance: MaintenanceFile
-    _clocks: Clocks
+    _clocks: MachineClocks
     tree: Tree = field(default_factory=Tree, init=False)
     _next_seq: int = field(default=0, init=False)
 
@@ -157,7 +157,7 @@ def boot_time_ns() -> int:
     return time.monotonic_ns() if clock is None else time.clock_gettime_ns(clock)
 
 
-class Clocks:
+class MachineClocks:
     """Both clocks in ms. `wall_ns` and `steady_ns` read them."""
 
     def __init__(self, wall_ns: Callable[[], int] = time.time_ns, steady_ns: Callable[[], int] = boot_time_ns) -> None:

@@ -21,14 +21,14 @@ from questions.question import NotFoundError, Question
 from wording.sentences import did_you_mean, listed, near, plural
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _Reassigned(msgspec.Struct, frozen=True):
     topic: str
     partition: PartitionId
     replicas: tuple[BrokerId, ...]
 
 
-class _File(msgspec.Struct, frozen=True):
-    partitions: tuple[_Entry, ...]
+class _ReassignmentJson(msgspec.Struct, frozen=True):
+    partitions: tuple[_Reassigned, ...]
     version: int = 1
 
 
@@ -47,7 +47,7 @@ def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[BrokerId, 
             '"Proposed partition reassignment configuration"'
         )
     try:
-        file = msgspec.json.decode(content, type=_File)
+        file = msgspec.json.decode(content, type=_ReassignmentJson)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ReassignmentJsonError(f"it is no reassignment in JSON: {error}") from error
     if not file.partitions:
@@ -65,7 +65,7 @@ def decode_reassignment(content: bytes) -> dict[TopicPartition, tuple[BrokerId, 
 
 def encode_reassignment(targets: Mapping[TopicPartition, tuple[BrokerId, ...]]) -> bytes:
     """Return the JSON, a partition a line, in order."""
-    entries = [_Entry(tp.topic, tp.partition, replicas) for tp, replicas in sorted(targets.items())]
+    entries = [_Reassigned(tp.topic, tp.partition, replicas) for tp, replicas in sorted(targets.items())]
     lines = b",\n  ".join(map(msgspec.json.encode, entries))
     return b'{"version":1,"partitions":[' + (b"\n  " + lines + b"\n" if entries else b"") + b"]}"
 

@@ -48,7 +48,7 @@ from streaming.published import OUTPUT_SCHEMA
 from streaming.replica import ReplicaProcessor
 from streaming.scratch import NoScratchError
 from streaming.separation import StreamBroker
-from streaming.sinks.sink import Batch, Sink, open_sink
+from streaming.sinks.sink import MicroBatch, Sink, open_sink
 from streaming.sources.newest_complete_reads import (
     CompleteReadRequests,
     Starts,
@@ -353,7 +353,7 @@ class Job:
                 self.fence.require()
                 source = source_of(self.checkpoint.spark_directory, batch)
                 number, row = first_batch + batch, progress.take_row()
-                self.sink.write(rows, Batch(number, source, batch > 0, row, files.force, self.fence))
+                self.sink.write(rows, MicroBatch(number, source, batch > 0, row, files.force, self.fence))
                 progress.written(batch)
             except Exception as error:
                 failures.append(error)

@@ -77,7 +77,7 @@ def _picture(header: Header) -> str:
     return f"{partitions} of {topics} on {counted(row.active_brokers, 'broker')}, {who}, {offline}"
 
 
-class Line(NamedTuple):
+class PublishedLine(NamedTuple):
     """A row as it is written."""
 
     output: str
@@ -90,20 +90,20 @@ class Published:
 
     def __init__(self, refused: Iterable[OutputRow], *, packed: bool) -> None:
         self._packed = packed
-        self._lines: dict[str, list[Line]] = {}
+        self._lines: dict[str, list[PublishedLine]] = {}
         self._applied: Row | None = None
         self.add(self.encoded(refused))
 
-    def encoded(self, rows: Iterable[OutputRow]) -> list[Line]:
+    def encoded(self, rows: Iterable[OutputRow]) -> list[PublishedLine]:
         """Return all encoded rows, or raise. A journal needs no keys, which cost as much as the values."""
         return [
             # A topic that was made in ZooKeeper by hand may have any name.
-            Line(output, "" if self._packed else row.subject_key().replace("\n", "\\n"), encode_row(row))
+            PublishedLine(output, "" if self._packed else row.subject_key().replace("\n", "\\n"), encode_row(row))
             for row in rows
             for output in (STANDING_OUTPUTS if isinstance(row, BeginningRow) else (row.output,))
         ]
 
-    def add(self, lines: Iterable[Line]) -> None:
+    def add(self, lines: Iterable[PublishedLine]) -> None:
         """Add rows behind the earlier rows of the same output."""
         for line in lines:
             self._lines.setdefault(line.output, []).append(line)

@@ -95,7 +95,7 @@ class AskedKafka:
             self._admin.close(self._java.java.time.Duration.ZERO)
 
 
-class _StoppedError(Exception):
+class _UnansweredError(Exception):
     """The job was asked to stop before the brokers answered."""
 
 
@@ -120,7 +120,7 @@ class _Brokers:
             raise StreamError(
                 f"Kafka at {self._address.bootstrap_servers} does not list its topics: {_reason(error)}"
             ) from error
-        return isinstance(error, _StoppedError)
+        return isinstance(error, _UnansweredError)
 
     def themselves(self) -> list[StreamBroker]:
         """Return the brokers that the cluster reports."""
@@ -199,7 +199,7 @@ class _Brokers:
     def _answer(self, future: _Java) -> _Java:
         while not future.isDone():
             if self._stop.wait(_LOOK_SECONDS):
-                raise _StoppedError
+                raise _UnansweredError
         return future.get()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ingest.files.data_directory import Until
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from tests.archives import extract
 
 MOMENT_MS = 1_795_373_068_853
@@ -19,6 +19,6 @@ def zk_data(directory: Path) -> Path:
     return directory / _NAME / "zk"
 
 
-def history(directory: Path, cluster: str) -> History:
+def history(directory: Path, cluster: str) -> FileHistory:
     """Return the unpacked history up to the moment."""
-    return History((directory,), cluster, chroot="/", until=Until(time_ms=MOMENT_MS))
+    return FileHistory((directory,), cluster, chroot="/", until=Until(time_ms=MOMENT_MS))

@@ -36,7 +36,7 @@ class NoAnswerError(Exception):
     """A question has no answer. The message is the reason, in a sentence."""
 
 
-class Answers:
+class WorkerAnswers:
     """Answers of one source. If a question hangs, its worker is ended, and the next question gets a new worker."""
 
     def __init__(self, source: Sequence[str]) -> None:
@@ -143,7 +143,7 @@ _Context = Any  # context of the mcp package's requests
 
 def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
     """Make a server of the questions to one source. If the source has no past, leave out tools that need one."""
-    answers = Answers(source)
+    answers = WorkerAnswers(source)
     tools = {name: tool for name, tool in TOOLS.items() if has_past or not tool.needs_past}
 
     async def list_tools(_: _Context, _page: types.PaginatedRequestParams | None) -> types.ListToolsResult:
@@ -170,7 +170,7 @@ def make_server(source: Sequence[str], *, has_past: bool) -> Server[Any]:
     )
 
 
-async def _with_progress(context: _Context, asked: ToolCall, answers: Answers) -> Told:
+async def _with_progress(context: _Context, asked: ToolCall, answers: WorkerAnswers) -> Told:
     """Return the answer, and report meanwhile how long the question has waited. Raise NoAnswerError."""
 
     async def report() -> None:

@@ -18,7 +18,7 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from ingest.errors import StoppedError
 from ingest.files.data_directory import Until
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from questions.gathering import Gathering
 from questions.picture import Picture
 from questions.question import NotFoundError, Scope
@@ -41,7 +41,7 @@ class FilesSource(Source):
 
     def picture(self, scope: Scope, stop: threading.Event) -> Picture:
         """Return the cluster at the end of the files, or at the wanted moment."""
-        history = History(self.directories, self.cluster, chroot=self.chroot, until=self.until)
+        history = FileHistory(self.directories, self.cluster, chroot=self.chroot, until=self.until)
         gathering = Gathering(new_context(self.cluster, *self.brokers.read()), scope.keeps)
         take_all({self.cluster: gathering}, history.records(), stop)
         for note in history.files.notes:

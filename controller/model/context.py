@@ -28,7 +28,7 @@ from controller.model.tally import CountingRules, Reactions, Tally
 from controller.model.topics import Topic, Topics
 from controller.model.triggers import Deletions, Triggers
 from controller.model.wall_clock import shown_ms
-from controller.model.watch_state import Clocks, CompleteRead, EnsembleState, Feed
+from controller.model.watch_state import Clocks, EnsembleState, Feed, NewestRead
 from controller.rules.migration_phases import LED_BY_KRAFT
 from controller.rules.releases import NEWEST, Evidence, Profile, Release, profile_of
 from controller.rules.settings import BrokerSettings, GivenSettings, settings_in_force
@@ -83,7 +83,7 @@ class Header(msgspec.Struct, array_like=True):
     phase: Phase = BOOTSTRAPPING
     clocks: Clocks = msgspec.field(default_factory=Clocks)
     feed: Feed = msgspec.field(default_factory=Feed)
-    read: CompleteRead = msgspec.field(default_factory=CompleteRead)
+    read: NewestRead = msgspec.field(default_factory=NewestRead)
     brokers: dict[BrokerId, Broker] = {}  # the registered brokers, and while KRaft leads also those in KRaft mode
     departures: Departures = msgspec.field(default_factory=Departures)
     shutdowns: Shutdowns = msgspec.field(default_factory=Shutdowns)

@@ -45,7 +45,7 @@ class Feed(msgspec.Struct, array_like=True):
     caught_up_ms: int = 0  # when the last gap ended
 
 
-class CompleteRead(msgspec.Struct, array_like=True):
+class NewestRead(msgspec.Struct, array_like=True):
     """Newest complete read, and the znodes that it has named so far."""
 
     began_ms: int = 0  # when the newest read began

@@ -24,9 +24,9 @@ from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
 from migration.comparison.quorum_view import QuorumReader
 from migration.comparison.view import (
     BothValues,
+    CopiedKey,
     CopiedSubject,
     Expected,
-    Key,
     differences,
     leadership_text,
     replicas_text,
@@ -220,7 +220,7 @@ class QuorumProbe:
         lasting = Counter(key.subject for key, one in again.items() if key in first and first[key].quorum == one.quorum)
         return {subject: lasting[subject] for subject in COMPARED}
 
-    def _differences(self, reader: QuorumReader, stop: threading.Event) -> Mapping[Key, BothValues]:
+    def _differences(self, reader: QuorumReader, stop: threading.Event) -> Mapping[CopiedKey, BothValues]:
         rows = self._rows.memory.partitions(self._rows.cluster)
         said = reader.read_topics(Expected(frozenset(topic for topic, _ in rows), len(rows)))
         if CopiedSubject.PARTITIONS not in said.sources:
@@ -267,17 +267,17 @@ def _offset(snapshot: ClusterSnapshot) -> int | None:
     return None if row is None or row.leader < 0 else row.offset
 
 
-def _values(rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> dict[Key, str]:
+def _values(rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> dict[CopiedKey, str]:
     values = {}
     for (topic, number), row in rows.items():
         replicas = replicas_text(row.replicas, row.adding_replicas, row.removing_replicas)
-        values[Key(CopiedSubject.REPLICAS, topic, str(number))] = replicas
+        values[CopiedKey(CopiedSubject.REPLICAS, topic, str(number))] = replicas
         leadership = leadership_text(row.leader, row.leader_epoch, row.isr)
-        values[Key(CopiedSubject.PARTITIONS, topic, str(number))] = leadership
+        values[CopiedKey(CopiedSubject.PARTITIONS, topic, str(number))] = leadership
     return values
 
 
-def _is_compared(key: Key, rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> bool:
+def _is_compared(key: CopiedKey, rows: Mapping[tuple[str, PartitionId], PartitionRow]) -> bool:
     """Return whether rows have this key, because they lack topic ids, and partitions before their first leader."""
     if key.subject not in COMPARED:
         return False

@@ -83,7 +83,7 @@ class _WatchedZnodes:
         return frozenset(self._by_session.get(session, ()))
 
 
-class History:
+class FileHistory:
     """Records of one cluster's history, from its ZooKeeper's files. Raise IngestError.
 
     The history begins with the newest good snapshot before `start_zxid`, or before the oldest log. `files` knows the

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Protocol
 
-from migration.comparison.view import BothValues, CopiedSubject, Expected, Key, QuorumView, differences
+from migration.comparison.view import BothValues, CopiedKey, CopiedSubject, Expected, QuorumView, differences
 from migration.comparison.zookeeper_view import forbidden_subjects, zookeeper_values
 from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.preflight.tree import BROKER_CONFIGS, TOPIC_CONFIGS, Tree
@@ -65,7 +65,7 @@ class SubjectResult:
     compared: int = 0
     source: str = ""
     reason: str = ""
-    differences: Mapping[Key, BothValues] = field(default_factory=dict)
+    differences: Mapping[CopiedKey, BothValues] = field(default_factory=dict)
     withheld: Mapping[str, str] = field(default_factory=dict)
 
     def said(self) -> Said:
@@ -173,7 +173,7 @@ def compare(zookeeper: ZooKeeperSide, quorum: QuorumReader, patience_seconds: fl
     Both sides change during the reads. So a difference counts only if the quorum already had its value before an offset
     that ZooKeeper has reached since and the answering node has fetched, but the values still differ.
     """
-    earlier: Mapping[Key, BothValues] = {}
+    earlier: Mapping[CopiedKey, BothValues] = {}
     wanted = -1
     for _ in range(_ROUNDS):
         tree = zookeeper.read()
@@ -216,10 +216,10 @@ def _expected(tree: Tree) -> Expected:
 
 def _result(
     subject: CopiedSubject,
-    values: Mapping[Key, str],
+    values: Mapping[CopiedKey, str],
     said: QuorumView,
-    found: Mapping[Key, BothValues],
-    lasting: Mapping[Key, BothValues],
+    found: Mapping[CopiedKey, BothValues],
+    lasting: Mapping[CopiedKey, BothValues],
 ) -> SubjectResult:
     if subject not in said.sources:
         return SubjectResult(subject, ComparisonOutcome.NOT_COMPARED, reason=said.reasons.get(subject, ""))

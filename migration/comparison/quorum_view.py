@@ -24,9 +24,9 @@ from kafka.protocol.metadata import MetadataRequest
 from migration.comparison.view import (
     DEFAULT,
     NOT_SHOWN,
+    CopiedKey,
     CopiedSubject,
     Expected,
-    Key,
     QuorumView,
     acl_text,
     entity_text,
@@ -163,15 +163,15 @@ def _read_topics(kafka: KafkaNode, expected: Expected, view: QuorumView) -> None
     listed = set()
     for topic in answer.topics or ():
         listed.add(topic.name)
-        view.values[Key(CopiedSubject.TOPICS, topic.name)] = f"id {_topic_id(topic.topic_id)}"
+        view.values[CopiedKey(CopiedSubject.TOPICS, topic.name)] = f"id {_topic_id(topic.topic_id)}"
         for partition in topic.partitions or ():
             number = str(partition.partition_index)
             move = moving.get((topic.name, partition.partition_index))
             moves_text = (move.adding_replicas, move.removing_replicas) if move else ()
-            view.values[Key(CopiedSubject.REPLICAS, topic.name, number)] = replicas_text(
+            view.values[CopiedKey(CopiedSubject.REPLICAS, topic.name, number)] = replicas_text(
                 partition.replica_nodes, *moves_text
             )
-            view.values[Key(CopiedSubject.PARTITIONS, topic.name, number)] = leadership_text(
+            view.values[CopiedKey(CopiedSubject.PARTITIONS, topic.name, number)] = leadership_text(
                 partition.leader_id, partition.leader_epoch, partition.isr_nodes
             )
     for topic in _forbidden_topics(kafka, sorted(expected.topics - listed)):
@@ -219,7 +219,7 @@ def _take(subject: CopiedSubject, group: str, settings: Any, source: int, view: 
     for setting in settings:
         if setting.config_source == source:
             shown = setting.value if setting.name in plain else NOT_SHOWN
-            view.values[Key(subject, group, setting.name)] = "" if shown is None else shown
+            view.values[CopiedKey(subject, group, setting.name)] = "" if shown is None else shown
 
 
 def _read_quotas(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
@@ -228,7 +228,7 @@ def _read_quotas(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> Non
     for entry in answer.entries or ():
         group = entity_text({entity.entity_type: entity.entity_name for entity in entry.entity})
         for value in entry.values:
-            view.values[Key(CopiedSubject.QUOTAS, group, value.key)] = quota_text(value.value)
+            view.values[CopiedKey(CopiedSubject.QUOTAS, group, value.key)] = quota_text(value.value)
 
 
 def _read_scram(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
@@ -238,7 +238,7 @@ def _read_scram(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None
         refuse(result.error_code)
         for one in result.credential_infos:
             mechanism = _SCRAM.get(one.mechanism, f"mechanism {one.mechanism}")
-            view.values[Key(CopiedSubject.SCRAM, result.user, mechanism)] = f"iterations {one.iterations}"
+            view.values[CopiedKey(CopiedSubject.SCRAM, result.user, mechanism)] = f"iterations {one.iterations}"
 
 
 def _read_acls(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
@@ -262,7 +262,7 @@ def _read_acls(kafka: KafkaNode, _expected: Expected, view: QuorumView) -> None:
         for acl in resource.acls:
             permission, operation = ACLPermissionType(acl.permission_type), ACLOperation(acl.operation)
             entry = acl_text(acl.principal, permission.name, operation.name, acl.host)
-            view.values[Key(CopiedSubject.ACLS, group, entry)] = "there"
+            view.values[CopiedKey(CopiedSubject.ACLS, group, entry)] = "there"
 
 
 def _topic_id(topic_id: Any) -> str:  # noqa: ANN401 (a UUID, None for the zero one)

@@ -29,7 +29,7 @@ class CopiedSubject(Enum):
     DELEGATION_TOKENS = "delegation tokens"
 
 
-class Key(NamedTuple):
+class CopiedKey(NamedTuple):
     """A single value of a subject, such as a topic's setting or a user's mechanism."""
 
     subject: CopiedSubject
@@ -65,13 +65,13 @@ class QuorumView:
     of a subject has none. `plain` has the names of settings whose values may be shown, because they are not secret.
     """
 
-    values: dict[Key, str] = field(default_factory=dict)
+    values: dict[CopiedKey, str] = field(default_factory=dict)
     sources: dict[CopiedSubject, Node] = field(default_factory=dict)
     reasons: dict[CopiedSubject, str] = field(default_factory=dict)
     withheld: dict[tuple[CopiedSubject, str], str] = field(default_factory=dict)
     plain: dict[CopiedSubject, frozenset[str]] = field(default_factory=dict)
 
-    def is_known(self, key: Key) -> bool:
+    def is_known(self, key: CopiedKey) -> bool:
         """Return whether the quorum's value is known, or its absence."""
         return key.subject in self.sources and (key.subject, key.group) not in self.withheld
 
@@ -81,7 +81,7 @@ class QuorumView:
             del self.values[key]
 
 
-def differences(zookeeper: Mapping[Key, str], quorum: QuorumView) -> dict[Key, BothValues]:
+def differences(zookeeper: Mapping[CopiedKey, str], quorum: QuorumView) -> dict[CopiedKey, BothValues]:
     """Return every value that differs between the two sides, as far as the quorum's side is known."""
     return {
         key: BothValues(zookeeper.get(key), quorum.values.get(key))

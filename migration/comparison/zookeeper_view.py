@@ -12,8 +12,8 @@ import msgspec
 from migration.comparison.view import (
     DEFAULT,
     NOT_SHOWN,
+    CopiedKey,
     CopiedSubject,
-    Key,
     acl_text,
     entity_text,
     leadership_text,
@@ -41,7 +41,7 @@ PLACES: Mapping[CopiedSubject, tuple[str, ...]] = {
 }
 
 
-def zookeeper_values(tree: Tree, plain: Mapping[CopiedSubject, Collection[str]]) -> dict[Key, str]:
+def zookeeper_values(tree: Tree, plain: Mapping[CopiedSubject, Collection[str]]) -> dict[CopiedKey, str]:
     """Return all compared values. A setting's value is visible only if its name is plain."""
     return {
         **dict(_topics(tree)),
@@ -63,32 +63,32 @@ def forbidden_subjects(tree: Tree) -> dict[CopiedSubject, str]:
     return found
 
 
-def _topics(tree: Tree) -> Iterator[tuple[Key, str]]:
+def _topics(tree: Tree) -> Iterator[tuple[CopiedKey, str]]:
     for name, topic in tree.topics.items():
         if topic is None:
-            yield Key(CopiedSubject.TOPICS, name), UNREADABLE
+            yield CopiedKey(CopiedSubject.TOPICS, name), UNREADABLE
             continue
-        yield Key(CopiedSubject.TOPICS, name), f"id {topic.topic_id or 'none'}"
+        yield CopiedKey(CopiedSubject.TOPICS, name), f"id {topic.topic_id or 'none'}"
         for number, replicas in topic.partitions.items():
             adding, removing = topic.adding_replicas.get(number, ()), topic.removing_replicas.get(number, ())
-            yield Key(CopiedSubject.REPLICAS, name, str(number)), replicas_text(replicas, adding, removing)
+            yield CopiedKey(CopiedSubject.REPLICAS, name, str(number)), replicas_text(replicas, adding, removing)
     for partition in tree.partitions:
         state = partition.state
         text = "no state" if state is None else leadership_text(state.leader, state.leader_epoch, state.isr)
-        yield Key(CopiedSubject.PARTITIONS, partition.topic, str(partition.number)), text
+        yield CopiedKey(CopiedSubject.PARTITIONS, partition.topic, str(partition.number)), text
 
 
 def _settings(
     tree: Tree, subject: CopiedSubject, parent: str, plain: Mapping[CopiedSubject, Collection[str]]
-) -> Iterator[tuple[Key, str]]:
+) -> Iterator[tuple[CopiedKey, str]]:
     shown = plain.get(subject, ())
     for path, settings in _configurations(tree, parent):
         group = path.rpartition("/")[2]
         if settings is None:
-            yield Key(subject, group), UNREADABLE
+            yield CopiedKey(subject, group), UNREADABLE
             continue
         for name, value in settings.items():
-            yield Key(subject, group, name), _text(value) if name in shown else NOT_SHOWN
+            yield CopiedKey(subject, group, name), _text(value) if name in shown else NOT_SHOWN
 
 
 def _configurations(tree: Tree, parent: str) -> Iterator[tuple[str, Mapping[str, str] | None]]:
@@ -100,15 +100,15 @@ def _configurations(tree: Tree, parent: str) -> Iterator[tuple[str, Mapping[str,
             yield path, {name: one if isinstance(one, str) else UNREADABLE for name, one in settings.items()}
 
 
-def _quotas(tree: Tree) -> Iterator[tuple[Key, str]]:
+def _quotas(tree: Tree) -> Iterator[tuple[CopiedKey, str]]:
     for entity, settings in _entities(tree):
         group = entity_text(entity)
         if settings is None:
-            yield Key(CopiedSubject.QUOTAS, group), UNREADABLE
+            yield CopiedKey(CopiedSubject.QUOTAS, group), UNREADABLE
             continue
         for name, value in settings.items():
             if name not in SCRAM_MECHANISMS:
-                yield Key(CopiedSubject.QUOTAS, group, name), _quota(_text(value))
+                yield CopiedKey(CopiedSubject.QUOTAS, group, name), _quota(_text(value))
 
 
 def _entities(tree: Tree) -> Iterator[tuple[dict[str, str | None], Mapping[str, object] | None]]:
@@ -122,24 +122,24 @@ def _entities(tree: Tree) -> Iterator[tuple[dict[str, str | None], Mapping[str, 
             yield {"user": _name(parent), "client-id": _name(path)}, settings
 
 
-def _scram(tree: Tree) -> Iterator[tuple[Key, str]]:
+def _scram(tree: Tree) -> Iterator[tuple[CopiedKey, str]]:
     for path, settings in _configurations(tree, USERS):
         for mechanism in SCRAM_MECHANISMS:
             if settings is not None and mechanism in settings:
                 yield (
-                    Key(CopiedSubject.SCRAM, _name(path) or DEFAULT, mechanism),
+                    CopiedKey(CopiedSubject.SCRAM, _name(path) or DEFAULT, mechanism),
                     _iterations(_text(settings[mechanism])),
                 )
 
 
-def _acls(tree: Tree) -> Iterator[tuple[Key, str]]:
+def _acls(tree: Tree) -> Iterator[tuple[CopiedKey, str]]:
     patterns = [("LITERAL", LITERAL_ACLS), *((name, f"{OTHER_ACLS}/{name}") for name in tree.children(OTHER_ACLS))]
     for pattern, parent in patterns:
         for kind in tree.children(parent):
             for name in tree.children(f"{parent}/{kind}"):
                 group = resource_text(kind, pattern, name)
                 for entry in _entries(tree.data(f"{parent}/{kind}/{name}")):
-                    yield Key(CopiedSubject.ACLS, group, entry), "there"
+                    yield CopiedKey(CopiedSubject.ACLS, group, entry), "there"
 
 
 def _entries(data: bytes | None) -> Iterator[str]:

@@ -18,7 +18,7 @@ from wording.facts import replicas_in_words
 from wording.sentences import in_order, listed
 
 
-class PartitionChange(NamedTuple):
+class RowChange(NamedTuple):
     """A change between two rows of a partition."""
 
     alike: str  # the part that several partitions can share: broker 2 left the ISR
@@ -44,7 +44,7 @@ class PartitionChanges:
         if number not in self._events or self._events[number].cause != row.cause:
             self._events[number] = self._begun = row
 
-    def between(self, before: PartitionRow, now: PartitionRow) -> Iterator[PartitionChange]:
+    def between(self, before: PartitionRow, now: PartitionRow) -> Iterator[RowChange]:
         """Yield the changes between two rows of a partition."""
         if before.removed or now.removed or before.leader_epoch < 0 or now.leader_epoch < 0:
             return
@@ -53,17 +53,17 @@ class PartitionChanges:
         if before.isr != now.isr and _written(now) not in self._shown:
             yield self._of_isr(before, now)
 
-    def _of_isr(self, before: PartitionRow, now: PartitionRow) -> PartitionChange:
+    def _of_isr(self, before: PartitionRow, now: PartitionRow) -> RowChange:
         alike = _joined_and_left(before.isr, now.isr)
         says = replicas_in_words(now.isr, now.replicas)
         if before.leader_epoch == now.leader_epoch and now.leader != NO_LEADER:  # only the leader writes in an epoch
-            return PartitionChange(alike, says, f"leader {now.leader} changed its ISR")
+            return RowChange(alike, says, f"leader {now.leader} changed its ISR")
         writer = f"the controller of epoch {now.controller_epoch}"
         event = self._event(_due(before), _due(now), now)
         why = f"{writer} changed ISRs" if event is None else event.cause
-        return PartitionChange(alike, f"{says}, written by {writer}", why, event)
+        return RowChange(alike, f"{says}, written by {writer}", why, event)
 
-    def _of_replicas(self, before: PartitionRow, now: PartitionRow) -> Iterator[PartitionChange]:
+    def _of_replicas(self, before: PartitionRow, now: PartitionRow) -> Iterator[RowChange]:
         origin, aim, was_aim = _without_added(before), _without_removed(now), _without_removed(before)
         was_moving, moves = _is_moving(before), _is_moving(now)
         if moves and aim == was_aim and was_moving:
@@ -81,7 +81,7 @@ class PartitionChanges:
         newest = self._newest[now.topic, now.partition].details
         due = () if newest is None else newest.assignments_due
         is_due = not moves and any(each.replicas == aim for each in due)
-        yield PartitionChange(alike, from_to, why, event, is_due=is_due)
+        yield RowChange(alike, from_to, why, event, is_due=is_due)
 
     def _event(self, due: Sequence[int], other: Sequence[int], now: PartitionRow) -> Transition | None:
         """Return a transition of the event that only `due` has, not `other`, or else of one that began with `now`."""
@@ -130,7 +130,7 @@ class Happening(NamedTuple):
     row: Row
     cause: Cause | None
     before: PartitionRow | None = None
-    change: PartitionChange | None = None  # of a step that is a partition's row
+    change: RowChange | None = None  # of a step that is a partition's row
 
 
 def happenings(rows: Sequence[Row]) -> Iterator[Happening]:
@@ -198,7 +198,7 @@ def _certainty(row: Transition) -> Certainty:
     return Certainty.SEEN if row.status is FINAL else Certainty.EXPECTED
 
 
-def _changed(row: PartitionRow, change: PartitionChange) -> Cause:
+def _changed(row: PartitionRow, change: RowChange) -> Cause:
     rule = "" if change.by is None else change.by.inferred_by
     certainty = Certainty.INFERRED if rule else Certainty.EXPECTED if change.is_due else Certainty.SEEN
     return Cause(row.time_ms, row.zxid, f"{change.alike} ({change.says})", change.why, certainty, rule)

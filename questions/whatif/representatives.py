@@ -78,14 +78,14 @@ class Judge:
         return max(1, least_of_topic or max(rules.least_in_sync, *(least for _, least in rules.least_in_sync_on), 1))
 
 
-class Group(NamedTuple):
+class EqualPartitions(NamedTuple):
     """A number of equal partitions with their topics."""
 
     partitions: int
     topics: frozenset[str]
 
 
-def partitions_alike(context: Context) -> dict[Alike, Group]:
+def partitions_alike(context: Context) -> dict[Alike, EqualPartitions]:
     """Return all led partitions by the facts that decide their fate, without topics in the deletion queue."""
     judge = Judge(context.header)
     found: dict[Alike, list[str]] = defaultdict(list)
@@ -97,7 +97,7 @@ def partitions_alike(context: Context) -> dict[Alike, Group]:
             if value is not None and value.leader in judge.live:
                 place = partition.replicas, value.isr, value.leader, partition.offline_dirs
                 found[judge.alike(*place, topic.min_insync_replicas, topic.unclean_election)].append(name)
-    return {alike: Group(len(names), frozenset(names)) for alike, names in found.items()}
+    return {alike: EqualPartitions(len(names), frozenset(names)) for alike, names in found.items()}
 
 
 Targets = Mapping[TopicPartition, tuple[BrokerId, ...]]

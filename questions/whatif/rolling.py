@@ -18,7 +18,7 @@ from controller.view.types import Context, Header
 from questions.picture import Picture
 from questions.whatif.consequences import place_of
 from questions.whatif.hypothetical_cluster import at_rest
-from questions.whatif.representatives import Alike, Group, partitions_alike
+from questions.whatif.representatives import Alike, EqualPartitions, partitions_alike
 from wording.said import Said, line
 from wording.sentences import counted, joined, plural
 
@@ -118,8 +118,8 @@ def _spare(alike: Alike) -> int:
     return len(alike.isr) - alike.needed
 
 
-def _obstacles(alike: Mapping[Alike, Group], context: Context) -> tuple[Obstacle, ...]:
-    found: dict[tuple[str, str], list[Group]] = defaultdict(list)
+def _obstacles(alike: Mapping[Alike, EqualPartitions], context: Context) -> tuple[Obstacle, ...]:
+    found: dict[tuple[str, str], list[EqualPartitions]] = defaultdict(list)
     for each, group in alike.items():
         if _spare(each) < 1:
             found[_why(each), _consequence(each)].append(group)
@@ -141,7 +141,7 @@ def _consequence(alike: Alike) -> str:
     return "they lose records" if alike.unclean and len(alike.replicas) > 1 else "they are offline"
 
 
-def _obstacle(reason: str, consequence: str, groups: list[Group], context: Context) -> Obstacle:
+def _obstacle(reason: str, consequence: str, groups: list[EqualPartitions], context: Context) -> Obstacle:
     names = frozenset().union(*(group.topics for group in groups))
     topics = sorted(names, key=lambda topic: place_of(topic, context))
     partitions = sum(group.partitions for group in groups)
@@ -210,7 +210,7 @@ def _loss(  # noqa: PLR0913 (all that it is counted from)
     lost: tuple[BrokerId, ...],
     context: Context,
     hosted: Mapping[BrokerId, Iterable[Alike]],
-    alike: Mapping[Alike, Group],
+    alike: Mapping[Alike, EqualPartitions],
     led: Counter[BrokerId],
 ) -> Loss:
     left = context.header.brokers.keys() - set(lost)

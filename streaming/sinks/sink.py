@@ -116,7 +116,7 @@ _LONGEST_WAIT_MS = 5_000  # for Kafka, of a row between batches
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class MicroBatch:
     """A batch of the job with its number for the sink, its part of the source, and the job's own row.
 
     If the checkpoint `has_earlier` batches, their rows must be in the outputs. `secure` forces the required part of the
@@ -131,7 +131,7 @@ class Batch:
     fence: Fence
 
 
-class JournalSink:
+class RowJournals:
     """One journal per output below a directory. Raise StreamError if a journal is not writable.
 
     The journal of the job's rows has a mark of every batch and the ends of the other journals, written after these are
@@ -166,7 +166,7 @@ class JournalSink:
         """Return the number for the first batch of a new checkpoint. A journal would skip lower numbers."""
         return 1 + max(writer.last_batch_id for writer in self._writers.values())
 
-    def write(self, rows: DataFrame, batch: Batch) -> None:
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Append the batch's rows to each output's journal. Raise StreamError if earlier rows are lost."""
         if batch.has_earlier:
             require_rows(self._address.directory, self._writers, self._ends, batch.number)
@@ -220,7 +220,7 @@ class JournalSink:
             writer.close()
 
 
-class KafkaSink:
+class RowTopics:
     """One topic per output, `PREFIX.<output>`, keyed by the row's subject."""
 
     next_batch = 0
@@ -228,7 +228,7 @@ class KafkaSink:
     def __init__(self, address: KafkaAddress) -> None:
         self._address = address
 
-    def write(self, rows: DataFrame, batch: Batch) -> None:
+    def write(self, rows: DataFrame, batch: MicroBatch) -> None:
         """Produce the rows. Spark returns after every acknowledgement."""
         topic = sql.concat(sql.lit(f"{self._address.topic}."), sql.col("output")).alias("topic")
         keys, values = (sql.split(sql.col(name).cast("string"), "\n") for name in ("keys", "values"))
@@ -268,12 +268,12 @@ def output_topics(address: KafkaAddress) -> tuple[RequiredTopic, ...]:
     )
 
 
-Sink = JournalSink | KafkaSink
+Sink = RowJournals | RowTopics
 """A sink takes the batches of a job, of which any may repeat. Any thread may call `write_idle`, even during a batch."""
 
 
 def open_sink(config: StreamConfig) -> Sink:
     """Open the sink of the job. Raise StreamError."""
     if isinstance(config.sink, JournalAddress):
-        return JournalSink(config.sink, config.retention)
-    return KafkaSink(config.sink)
+        return RowJournals(config.sink, config.retention)
+    return RowTopics(config.sink)

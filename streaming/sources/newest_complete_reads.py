@@ -41,7 +41,7 @@ _MARKS = (b'"kind":"snapshot-', b'"kind":"forgotten"')
 Starts = Mapping[int, int]  # partition of the source → offset
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """A line of the source."""
 
     partition: int
@@ -63,7 +63,7 @@ def newest_complete_reads(session: SparkSession, config: StreamConfig) -> Starts
     return starts
 
 
-def _records(lines: Iterable[tuple[Place, bytes]]) -> Iterator[tuple[Place, Record]]:
+def _records(lines: Iterable[tuple[SourcePlace, bytes]]) -> Iterator[tuple[SourcePlace, Record]]:
     for place, line in lines:
         with suppress(BadRecordError):
             yield place, decode_record(line)
@@ -79,14 +79,14 @@ def from_text(text: str) -> Starts:
     return JsonDecoder(dict[int, int]).decode(text)
 
 
-def _journal(address: JournalAddress) -> tuple[list[tuple[Place, bytes]], set[str]]:
+def _journal(address: JournalAddress) -> tuple[list[tuple[SourcePlace, bytes]], set[str]]:
     clusters: set[str] = set()
     found = []
     try:
         for offset, line in _all_lines(address.directory):
             clusters.add(cluster_of(line))
             if any(mark in line for mark in _MARKS):
-                found.append((Place(0, offset), line))
+                found.append((SourcePlace(0, offset), line))
     except JournalError as error:
         raise StreamError(str(error)) from error
     return found, clusters
@@ -102,13 +102,13 @@ def _all_lines(directory: Path) -> Iterator[tuple[int, bytes]]:
         offset = batch.next_offset
 
 
-def _kafka(session: SparkSession, config: StreamConfig) -> tuple[list[tuple[Place, bytes]], set[str]]:
+def _kafka(session: SparkSession, config: StreamConfig) -> tuple[list[tuple[SourcePlace, bytes]], set[str]]:
     messages: DataFrame = kafka_messages(session.read, config)
     text = sql.col("value").cast("string")
     is_mark = reduce(or_, (text.contains(mark.decode()) for mark in _MARKS))
     marked = messages.where(is_mark).orderBy("partition", "offset")
     found = [
-        (Place(row.partition, row.offset), bytes(row.value))
+        (SourcePlace(row.partition, row.offset), bytes(row.value))
         for row in marked.select("partition", "offset", "value").collect()
     ]
     named = messages.select(sql.get_json_object(text, "$.cluster").alias("cluster")).distinct().collect()

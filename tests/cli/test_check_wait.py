@@ -13,7 +13,7 @@ from cli.sources.options import Chosen
 from controller.restore.stored_context import new_context
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from questions.gathering import Gathering
 from questions.picture import Picture
 from questions.question import Scope
@@ -42,7 +42,7 @@ class Moments(Source):
 def at(recorded_files: Path):
     def picture(time_ms: int) -> Picture:
         gathering = Gathering(new_context("shop"))
-        gathering.take(list(History((recorded_files,), "shop", chroot="/", until=Until(time_ms=time_ms)).records()))
+        gathering.take(list(FileHistory((recorded_files,), "shop", chroot="/", until=Until(time_ms=time_ms)).records()))
         return gathering.picture()
 
     return picture

@@ -12,7 +12,7 @@ from cli.main import main
 from cli.sources.options import Chosen
 from controller.restore.stored_context import new_context
 from ingest.files.data_directory import Until
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from questions.gathering import Gathering
 from questions.picture import Picture, Present
 from tests.recorded_moment import MOMENT_MS
@@ -24,7 +24,7 @@ _STALE_AFTER_MS = 30_000
 @pytest.fixture(scope="module")
 def well(recorded_files: Path) -> Picture:
     gathering = Gathering(new_context("shop"))
-    gathering.take(list(History((recorded_files,), "shop", chroot="/", until=Until(time_ms=_WELL_MS)).records()))
+    gathering.take(list(FileHistory((recorded_files,), "shop", chroot="/", until=Until(time_ms=_WELL_MS)).records()))
     return gathering.picture()
 
 

@@ -19,7 +19,7 @@ from mcp.client.stdio import StdioServerParameters
 
 from cli.main import main
 from cli.mcp_server import server
-from cli.mcp_server.server import Answers, NoAnswerError
+from cli.mcp_server.server import NoAnswerError, WorkerAnswers
 from cli.mcp_server.tools import TOOLS, ToolCall
 from questions.explain.explanation import Explanation
 from questions.may_restart import Restartable
@@ -141,7 +141,7 @@ def test_a_source_without_a_past_has_no_timeline():
 def test_an_argument_that_no_name_can_have_is_one_sentence(source, subject, says):
     async def ask():
         with pytest.raises(NoAnswerError, match=says) as refused:
-            await Answers(source).ask(ToolCall("explain", {"subject": subject}))
+            await WorkerAnswers(source).ask(ToolCall("explain", {"subject": subject}))
         assert sys.executable not in str(refused.value)
 
     anyio.run(ask)
@@ -163,7 +163,7 @@ def slow(monkeypatch, tmp_path):
 
 def test_a_question_that_is_cancelled_ends_its_worker_and_the_others_wait(slow):
     async def ask():
-        waiting = Answers(["--zk-data", "/nowhere"])
+        waiting = WorkerAnswers(["--zk-data", "/nowhere"])
         async with anyio.create_task_group() as tasks:
             for _ in range(5):
                 tasks.start_soon(waiting.ask, ToolCall("check", {}))
@@ -181,10 +181,10 @@ def test_a_question_that_hangs_ends_and_the_next_gets_another_worker(slow, sourc
 
     async def ask():
         with pytest.raises(NoAnswerError, match="no answer within 1 s"):
-            await Answers(source).ask(ToolCall("check", {}))
+            await WorkerAnswers(source).ask(ToolCall("check", {}))
         assert slow() == 0
         monkeypatch.undo()
-        first = await Answers(source).ask(ToolCall("check", {}))
+        first = await WorkerAnswers(source).ask(ToolCall("check", {}))
         assert first.content["cluster"] == "north"
 
     anyio.run(ask)
@@ -200,7 +200,7 @@ def test_a_worker_that_is_killed_is_named_by_its_signal_and_the_bound(slow, sour
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(kill)
             with pytest.raises(NoAnswerError, match=r"^SIGKILL ended the question's process\. .* up to 8 GB"):
-                await Answers(source).ask(ToolCall("check", {}))
+                await WorkerAnswers(source).ask(ToolCall("check", {}))
 
     anyio.run(ask)
 

@@ -18,7 +18,7 @@ from ingest.maintenance import MaintenanceFile
 from ingest.observed.inbox import SessionState
 from ingest.observed.observations import Value, ZnodeEvent, ZnodeEventKind, observe_window
 from ingest.observed.tree import complete
-from ingest.publisher import Clocks, Publisher
+from ingest.publisher import MachineClocks, Publisher
 from ingest.sinks.sink import Sink
 from ingest.zookeeper.reading import WatchMode
 from transport.forwarding import Forwarding
@@ -47,7 +47,7 @@ class _Forwarder:
         self._has_zxids = has_zxids
         forwarding = Forwarding("recorded")
         no_windows = MaintenanceFile(None, forwarding)
-        clocks = Clocks(lambda: self._now_ms * 1_000_000, lambda: self._now_ms * 1_000_000)
+        clocks = MachineClocks(lambda: self._now_ms * 1_000_000, lambda: self._now_ms * 1_000_000)
         term = ForwardingTerm(1, lambda: True)
         self._publisher = Publisher(cast(Sink, self), term, threading.Event(), forwarding, no_windows, clocks)
         self._published: list[Record] = []

@@ -23,7 +23,7 @@ from controller.rules.settings import SETTING_NAMES, GivenSettings, read_setting
 from controller.step import step
 from controller.view.gauges import gauges_row
 from ingest.files.data_directory import Until
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from tests.archives import extract
 from tests.conformance.controller_log import Account, read_account
 
@@ -67,7 +67,7 @@ class Recording:
     def records(self) -> Iterator[Record]:
         """Yield the content of ZooKeeper's log, as records."""
         last = self.last_zxid()
-        history = History([self.directory / "zk"], "recorded", until=None if last is None else Until(zxid=last))
+        history = FileHistory([self.directory / "zk"], "recorded", until=None if last is None else Until(zxid=last))
         return history.records()
 
     def last_zxid(self) -> Zxid | None:

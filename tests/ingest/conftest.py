@@ -18,7 +18,7 @@ from controller.contract.records import Record, RecordKind, decode_record
 from ingest.config import IngestConfig
 from ingest.forwarder import Forwarder
 from ingest.observed.paths import is_recorded
-from ingest.publisher import Clocks
+from ingest.publisher import MachineClocks
 from ingest.sinks.kafka_sink import KafkaSink
 from tests.clients import zookeeper_client
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
@@ -100,7 +100,7 @@ def replayed_tree(records: list[Record]) -> dict[str, tuple[bytes | None, int, i
 class Watching:
     """A forwarder at work in a thread, and the records that it has published."""
 
-    def __init__(self, config: IngestConfig, clocks: Clocks | None = None) -> None:
+    def __init__(self, config: IngestConfig, clocks: MachineClocks | None = None) -> None:
         assert isinstance(config.to, JournalAddress)
         self.config = config
         self.clocks = clocks
@@ -182,7 +182,7 @@ def watch(watched: str, tmp_path: Path) -> Iterator[Callable[..., Watching]]:
         chroot: str = "",
         journal: str = "journal",
         wait: bool = True,
-        clocks: Clocks | None = None,
+        clocks: MachineClocks | None = None,
         **settings: object,
     ) -> Watching:
         values = {

@@ -14,7 +14,7 @@ from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
 from controller.restore.stored_context import new_context
 from controller.step import steps
-from ingest.publisher import Clocks, boot_time_ns
+from ingest.publisher import MachineClocks, boot_time_ns
 from tests.ingest.conftest import Watching
 from tests.waiting import eventually
 
@@ -25,7 +25,7 @@ MS_IN_NS = 10**6
 
 def test_the_difference_of_the_clocks_stays_the_same_until_one_is_set() -> None:
     wall_ms, steady_ms = 1_000_000, 5_000
-    clocks = Clocks(lambda: wall_ms * MS_IN_NS, lambda: steady_ms * MS_IN_NS)
+    clocks = MachineClocks(lambda: wall_ms * MS_IN_NS, lambda: steady_ms * MS_IN_NS)
     assert clocks.read() == (1_000_000, 5_000)
     for wall_ms, steady_ms, shown_ms in (  # noqa: B007 (the clocks read them)
         (1_001_010, 6_000, 1_001_000),  # within the distance of two readings
@@ -41,7 +41,7 @@ def test_the_difference_of_the_clocks_stays_the_same_until_one_is_set() -> None:
 def test_a_thread_that_is_stopped_between_the_clocks_reads_them_again() -> None:
     steady_ns: Iterator[int] = iter([0, HOUR_NS, HOUR_NS, HOUR_NS + 10 * MS_IN_NS])
     wall_ns = iter([5 * HOUR_NS, 6 * HOUR_NS])
-    clocks = Clocks(lambda: next(wall_ns), lambda: next(steady_ns))
+    clocks = MachineClocks(lambda: next(wall_ns), lambda: next(steady_ns))
     assert clocks.read() == (6 * HOUR_NS // MS_IN_NS, HOUR_NS // MS_IN_NS)
 
 
@@ -81,7 +81,7 @@ def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClien
         ephemeral=True,
     )
     clock = SetClock()
-    watching = watch(clocks=Clocks(clock.read))
+    watching = watch(clocks=MachineClocks(clock.read))
     heartbeats(watching, 2)
     clock.ahead_ns = -HOUR_NS
     # The patience of NoController is 10 s of the forwarder's steady clock, which cannot be shortened.
@@ -110,7 +110,7 @@ def test_a_forwarder_that_follows_with_a_clock_an_hour_ahead_opens_nothing(kafka
     first.stop()
     clock = SetClock()
     clock.ahead_ns = HOUR_NS
-    second = watch(clocks=Clocks(clock.read))
+    second = watch(clocks=MachineClocks(clock.read))
     kafka.delete("/controller")
     heartbeats(second, 5)
     records = second.records()

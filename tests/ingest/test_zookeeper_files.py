@@ -25,7 +25,7 @@ from controller.restore.stored_context import new_context
 from controller.step import step
 from ingest.errors import IngestError
 from ingest.files.data_directory import Until
-from ingest.files.history import TRAILING_MS, History
+from ingest.files.history import TRAILING_MS, FileHistory
 from ingest.files.jute import DamagedFileError
 from ingest.files.snapshot_file import read_snapshot
 from ingest.files.transaction_log import LoggedTransaction, read_log
@@ -86,7 +86,7 @@ def fold(records: Sequence[Record]) -> dict[str, Znode]:
 
 
 def records_of(directory: Path, **options: object) -> list[Record]:
-    return list(History([directory], "orders", **options).records())
+    return list(FileHistory([directory], "orders", **options).records())
 
 
 def told(records: Sequence[Record]) -> list[Record]:
@@ -274,7 +274,7 @@ def test_a_chroot_is_stripped_and_what_is_beside_it_left_out(zookeeper: ZooKeepe
     with client(zookeeper, "/kafka") as kafka:
         kafka.create("/controller_epoch", b"9")
         tree = read_tree(kafka)
-    history = History([zookeeper.data_directory], "orders", chroot="/kafka/")
+    history = FileHistory([zookeeper.data_directory], "orders", chroot="/kafka/")
     assert fold(list(history.records())) == tree
     assert tree["/controller_epoch"][0] == b"9"
     assert history.below.others == {"/", "/kafka-two"}
@@ -294,7 +294,7 @@ def test_a_log_cut_anywhere_in_its_last_entries_ends_where_the_good_part_ends(co
     content, offsets = copied.log.read_bytes(), entry_offsets(copied.log)
     for length in range(offsets[-9], offsets[-1] + 3):
         copied.log.write_bytes(content[:length])
-        history = History([copied.directory], "orders")
+        history = FileHistory([copied.directory], "orders")
         records = told(list(history.records()))
         assert records == whole[: len(records)]
         last_good = max(offset for offset in offsets if offset <= length)
@@ -324,7 +324,7 @@ def test_a_flipped_bit_in_the_newest_log_ends_the_history_there(copied: Recordin
     for offset in range(first, behind):
         copied.log.write_bytes(content)
         spoil(copied.log, offset)
-        history = History([copied.directory], "orders")
+        history = FileHistory([copied.directory], "orders")
         records = told(list(history.records()))
         assert records == [record for record in whole if record.zxid <= good[-1].zxid]
         (note,) = history.files.notes
@@ -361,7 +361,7 @@ def test_every_snapshot_leads_to_the_same_end(long_recording: Recording) -> None
     whole = told(records_of(long_recording.directory))
     assert whole[0].author != 0  # from the very beginning, without znodes from a snapshot
     for snapshot in snapshots:
-        history = History([long_recording.directory], "orders", start_zxid=snapshot + 1)
+        history = FileHistory([long_recording.directory], "orders", start_zxid=snapshot + 1)
         records = list(history.records())
         assert (records[0].kind, records[0].zxid) == (RecordKind.SNAPSHOT_BEGIN, snapshot)
         assert fold(records) == long_recording.tree
@@ -419,7 +419,7 @@ def test_the_oldest_snapshot_begins_the_history_when_older_files_were_purged(
         log.unlink()
     first = int(logs[3].name[4:], 16)
     snapshots = sorted(int(path.name[9:], 16) for path in (tmp_path / "zk/version-2").glob("snapshot.*"))
-    history = History([tmp_path / "zk"], "orders")
+    history = FileHistory([tmp_path / "zk"], "orders")
     records = list(history.records())
     assert records[0].zxid == min(zxid for zxid in snapshots if zxid >= first - 1)
     assert history.files.notes == []
@@ -438,7 +438,7 @@ def _without(recording: Recording, directory: Path, *, log: int, snapshots_after
 
 
 def test_a_missing_log_is_bridged_by_the_next_snapshot_as_a_new_generation(long_recording, tmp_path: Path) -> None:
-    history = History([_without(long_recording, tmp_path / "zk", log=3, snapshots_after=True)], "orders")
+    history = FileHistory([_without(long_recording, tmp_path / "zk", log=3, snapshots_after=True)], "orders")
     records = list(history.records())
     assert {record.generation for record in records} == {1, 2}
     assert fold(records) == long_recording.tree
@@ -472,7 +472,7 @@ def test_an_older_log_that_a_crash_tore_is_no_gap(tmp_path: Path) -> None:
     with (tmp_path / "log.1").open("r+b") as log:
         log.seek(entry_offsets(tmp_path / "log.1")[-1])
         log.write(b"\0\0\0\0\x12\x34")
-    history = History([tmp_path], "orders")
+    history = FileHistory([tmp_path], "orders")
     assert list(history.records())[-1].zxid == 3
     assert len(history.files.notes) == 1
 
@@ -507,7 +507,7 @@ def test_a_snapshot_between_two_epochs_matters_only_if_it_has_something_new(
     write_log(tmp_path / f"log.{epoch + 1:x}", [(epoch + 1, 2000)])
     snapshots = sorted(long_recording.directory.glob("version-2/snapshot.*"), key=lambda path: int(path.name[9:], 16))
     shutil.copy(snapshots[0 if known else -1], tmp_path / f"snapshot.{epoch:x}")
-    history = History([tmp_path], "orders")
+    history = FileHistory([tmp_path], "orders")
     records = list(history.records())
     assert {record.generation for record in records} == generations
     assert len(history.files.notes) == len(generations) - 1
@@ -517,7 +517,7 @@ def test_a_snapshot_between_two_epochs_matters_only_if_it_has_something_new(
 @pytest.mark.parametrize("time_ms", [-(2**63), -1, 2**63 - 1])
 def test_a_clock_that_was_set_to_anything_gives_times_that_records_may_have(tmp_path: Path, time_ms: int) -> None:
     write_log(tmp_path / "log.1", [(1, 1000), (2, time_ms)])
-    history = History([tmp_path], "orders", until=Until(zxid=2))
+    history = FileHistory([tmp_path], "orders", until=Until(zxid=2))
     for record in history.records():
         assert decode_record(encode_record(record)) == record
 
@@ -535,7 +535,7 @@ def test_logs_and_snapshots_may_lie_in_two_directories(long_recording, tmp_path:
             shutil.copy(path, tmp_path / kind / "version-2")
     for log in ("log.1",):
         (tmp_path / "log/version-2" / log).unlink()
-    history = History([tmp_path / "snapshot", tmp_path / "log"], "orders")
+    history = FileHistory([tmp_path / "snapshot", tmp_path / "log"], "orders")
     assert fold(list(history.records())) == long_recording.tree
     with pytest.raises(IngestError, match="dataLogDir"):
         records_of(tmp_path / "log")
@@ -548,7 +548,7 @@ def test_a_damaged_snapshot_is_named_and_an_older_one_taken(long_recording, tmp_
     content = newest.read_bytes()
     for spoilt in (content[: len(content) // 2], content[:100] + b"\x55" + content[101:], b"", content[:9]):
         newest.write_bytes(spoilt)
-        history = History([tmp_path / "zk"], "orders", start_zxid=1 << 40)
+        history = FileHistory([tmp_path / "zk"], "orders", start_zxid=1 << 40)
         records = list(history.records())
         assert records[0].zxid == int(older.name[9:], 16)
         assert fold(records) == long_recording.tree

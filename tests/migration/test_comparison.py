@@ -15,7 +15,7 @@ from cli.printing.standard_output import plain_lines
 from ingest.observed.observations import Value
 from migration.comparison.comparing import Comparison, ComparisonOutcome, compare
 from migration.comparison.quorum_view import QuorumReader
-from migration.comparison.view import BothValues, CopiedSubject, Expected, Key, QuorumView, differences
+from migration.comparison.view import BothValues, CopiedKey, CopiedSubject, Expected, QuorumView, differences
 from migration.comparison.zookeeper_view import UNREADABLE, forbidden_subjects, zookeeper_values
 from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.preflight import node_checks
@@ -116,15 +116,15 @@ def test_only_what_the_quorum_was_asked_for_differs():
     view = QuorumView(
         sources={CopiedSubject.TOPICS: Node("b:1")}, withheld={(CopiedSubject.TOPICS, "secret"): "forbidden"}
     )
-    view.values[Key(CopiedSubject.TOPICS, "only-in-quorum")] = "id 1"
+    view.values[CopiedKey(CopiedSubject.TOPICS, "only-in-quorum")] = "id 1"
     sides = {
-        Key(CopiedSubject.TOPICS, "secret"): "id 2",
-        Key(CopiedSubject.TOPICS, "t"): "id 3",
-        Key(CopiedSubject.ACLS, "r"): "there",
+        CopiedKey(CopiedSubject.TOPICS, "secret"): "id 2",
+        CopiedKey(CopiedSubject.TOPICS, "t"): "id 3",
+        CopiedKey(CopiedSubject.ACLS, "r"): "there",
     }
     assert differences(sides, view) == {
-        Key(CopiedSubject.TOPICS, "only-in-quorum"): BothValues(None, "id 1"),
-        Key(CopiedSubject.TOPICS, "t"): BothValues("id 3", None),
+        CopiedKey(CopiedSubject.TOPICS, "only-in-quorum"): BothValues(None, "id 1"),
+        CopiedKey(CopiedSubject.TOPICS, "t"): BothValues("id 3", None),
     }
 
 
@@ -225,7 +225,7 @@ class CutOff:
 
     def read(self, _expected: Expected) -> QuorumView:
         view = QuorumView(sources={CopiedSubject.TOPICS: Node("b:1", 1, Mode.KRAFT)})
-        view.values[Key(CopiedSubject.TOPICS, "t")] = "id old"
+        view.values[CopiedKey(CopiedSubject.TOPICS, "t")] = "id old"
         return view
 
     def position(self) -> Quorum:
@@ -245,5 +245,5 @@ def test_what_a_broker_says_that_has_not_fetched_the_log_is_no_difference(fetche
     comparison = compare(UpToDate(), CutOff(fetched))
     assert comparison.verdict is verdict
     assert comparison.subjects[0].differences == {
-        Key(CopiedSubject.TOPICS, "t"): BothValues("id newAAAAAAAAAAAAAAAAAAA", "id old")
+        CopiedKey(CopiedSubject.TOPICS, "t"): BothValues("id newAAAAAAAAAAAAAAAAAAA", "id old")
     }

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from cli.main import main
 from cli.running import ExitCode
 from ingest.files.data_directory import Until
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from ingest.observed.paths import is_copied
 from migration.preflight.report import examine
 from migration.preflight.tree import Tree
@@ -70,7 +70,7 @@ def test_a_recorded_cluster_gives_what_is_there_at_its_end(tmp_path, name):
     recording = unpack(name, tmp_path)
     last = recording.last_zxid()
     until = None if last is None else Until(zxid=last)
-    values = History([recording.directory / "zk"], "", until=until, matters=is_copied).last_znodes()
+    values = FileHistory([recording.directory / "zk"], "", until=until, matters=is_copied).last_znodes()
     tree = Tree(values)
     of_release = next(rows for first, rows in _BY_RELEASE if tree.releases()[0] >= first)
     assert {found.check.name for found in examine(tree).found} == of_release | _AT_THE_END.get(name, set())

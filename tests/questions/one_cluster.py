@@ -31,7 +31,7 @@ from dashboards.page.newest_pages import PageConfig
 from dashboards.page.routes import LivePage
 from ingest.complete_read import CompleteRead
 from ingest.files.data_directory import Until
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from ingest.observed.observations import Value
 from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
@@ -81,7 +81,7 @@ class Cluster:
 
     def __init__(self, data: Path, at_ms: int, directory: Path, racks: Mapping[int, str] = NO_RACKS) -> None:
         self._data, self._directory, self._until, self._racks = data, directory, Until(time_ms=at_ms), racks
-        history = History((data,), CLUSTER, until=self._until).records()
+        history = FileHistory((data,), CLUSTER, until=self._until).records()
         self.records = [self._in_rack(record) for record in history]
         self.rows = steps(new_context(CLUSTER), self.records).effects
 

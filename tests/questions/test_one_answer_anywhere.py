@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from controller.contract.records import RecordKind
-from ingest.files.history import History
+from ingest.files.history import FileHistory
 from tests.conformance.large import LARGE
 from tests.conformance.recording import ARCHIVES, PICTURED
 from tests.questions.one_cluster import CLUSTER, Cluster, answers, page_answers, unpacked
@@ -34,7 +34,7 @@ def a_moment(number: int, directory: Path) -> tuple[str, int, Cluster]:
     drawn = random.Random(f"{SEED}-{number}")
     recording = drawn.choice(RECORDINGS)
     data = unpacked(recording, directory)
-    records = list(History((data,), CLUSTER).records())
+    records = list(FileHistory((data,), CLUSTER).records())
     pairs = pairwise((record.kind, record.observed_ms) for record in records)
     beats = [at_ms for (kind, at_ms), (_, next_ms) in pairs if kind is RecordKind.HEARTBEAT and next_ms > at_ms]
     at_ms = drawn.choice(beats[3:])

@@ -55,5 +55,5 @@ def test_a_job_that_fails_ends_with_its_own_exit_code(java, streams, work_off, t
 def test_a_job_whose_java_process_dies_ends_as_killed(java, streams, tmp_path):
     streams.append(life_of("east", topics=4).lines)
     killing = "import os, signal\nimport streaming.sinks.sink as sink\n"
-    killing += f"sink.JournalSink.write = lambda *_: os.kill(os.getppid(), {int(signal.SIGKILL)})\n"
+    killing += f"sink.RowJournals.write = lambda *_: os.kill(os.getppid(), {int(signal.SIGKILL)})\n"
     assert _Jobs(tmp_path, streams).code_of(before=killing) == -signal.SIGKILL

@@ -25,7 +25,7 @@ from wording.sentences import counted
 if TYPE_CHECKING:
     from controller.view.types import Context
     from ingest.files.data_directory import Until
-    from ingest.files.history import History
+    from ingest.files.history import FileHistory
 
 _PROGRESS_EVERY_RECORDS: Final = 200
 
@@ -113,9 +113,9 @@ def replay(  # noqa: PLR0913 (one parameter an option)
 
     def run(stop: threading.Event) -> ExitCode:
         from controller.restore.stored_context import new_context
-        from ingest.files.history import History  # not for --help
+        from ingest.files.history import FileHistory  # not for --help
 
-        history = History(directories, cluster, chroot=chroot, start_zxid=start, until=until)
+        history = FileHistory(directories, cluster, chroot=chroot, start_zxid=start, until=until)
         writer = RowWriter(emit, as_json=as_json, from_zxid=start or UNKNOWN_ZXID, unchanged=unchanged)
         _replay(history, new_context(cluster, settings, profile), writer, stop)
         flush()
@@ -125,7 +125,7 @@ def replay(  # noqa: PLR0913 (one parameter an option)
     return code or (READER_LEFT if reader_has_left() else ExitCode.OK)
 
 
-def _replay(history: History, context: Context, writer: RowWriter, stop: threading.Event) -> None:
+def _replay(history: FileHistory, context: Context, writer: RowWriter, stop: threading.Event) -> None:
     from controller.step import step
 
     # Rows on a terminal, and a bar beside them, would disturb each other.
@@ -143,7 +143,7 @@ def _replay(history: History, context: Context, writer: RowWriter, stop: threadi
     writer.end(context)
 
 
-def _tell(history: History, writer: RowWriter) -> ExitCode:
+def _tell(history: FileHistory, writer: RowWriter) -> ExitCode:
     """Print what the files lack. A chroot without a cluster gives the exit code of a user's mistake."""
     for note in history.files.notes:
         standard_error.say(note)

@@ -148,10 +148,10 @@ def _tree(config: ZooKeeperConfig, controller_ids: frozenset[int], stop: threadi
 def _tree_of_files(
     directories: tuple[Path, ...], chroot: str, controller_ids: frozenset[int], stop: threading.Event
 ) -> Tree:
-    from ingest.files.history import History  # not for --help
+    from ingest.files.history import FileHistory  # not for --help
     from ingest.observed.paths import is_copied
 
-    history = History(directories, "", chroot=chroot, matters=is_copied)
+    history = FileHistory(directories, "", chroot=chroot, matters=is_copied)
     znodes = history.last_znodes(stop.is_set)
     for note in history.files.notes:
         standard_error.say(note)
