@@ -81,7 +81,9 @@ class Service:
             self._is_ready = True
             notify(READY)
         now = time.monotonic()
-        if self._limit_seconds and now >= self._next_report and (self._is_stopping or self._is_alive(at_work, now)):
+        alive_since = now - self._limit_seconds * _ALIVE_SHARE
+        is_alive = self._is_stopping or all(self._stops[name].looked_at > alive_since for name in at_work)
+        if self._limit_seconds and now >= self._next_report and is_alive:
             self._next_report = now + self._limit_seconds / _REPORTS
             notify(ALIVE)
 
@@ -92,10 +94,6 @@ class Service:
         self._is_stopping = True
         for stop in self._stops.values():
             stop.set()
-
-    def _is_alive(self, at_work: Collection[str], now: float) -> bool:
-        allowed_seconds = self._limit_seconds * _ALIVE_SHARE
-        return all(now - self._stops[name].looked_at < allowed_seconds for name in at_work)
 
 
 def notify(state: str) -> None:

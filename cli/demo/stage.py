@@ -131,7 +131,11 @@ class PublishedData:
                 f"{topic}-{number}": row.leader
                 for (topic, number), row in self._memory.partitions(self._cluster).items()
             },
-            pages={row.id: row.cause for row in (() if known is None else known.open_alerts) if _is_page(row)},
+            pages={
+                row.id: row.cause
+                for row in (known.open_alerts if known else ())
+                if row.state == "open" and row.severity is Severity.PAGE
+            },
         )
 
     def _read(self) -> None:
@@ -150,10 +154,6 @@ class PublishedData:
             return []
         samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
         return [sample for sample in samples if sample.labels.get(CLUSTER_LABEL) == self._cluster]
-
-
-def _is_page(row: AlertRow) -> bool:
-    return row.state == "open" and row.severity is Severity.PAGE
 
 
 def _of(samples: Sequence[Sample], metric: Metric) -> list[Sample]:

@@ -91,8 +91,8 @@ class GroupsProbe:
             self._list(found, broker, requests, stop)
         for broker, groups in found.listed.items():
             longest_known = sorted(groups, key=self._described_ms)
-            for some in _parts(longest_known, GROUPS_OF_A_REQUEST):
-                if not self._describe(found, brokers[broker], some, stop):
+            for at in range(0, len(longest_known), GROUPS_OF_A_REQUEST):
+                if not self._describe(found, brokers[broker], longest_known[at : at + GROUPS_OF_A_REQUEST], stop):
                     found.silent.add(broker)
                     break
         for broker, groups in found.listed.items():
@@ -190,8 +190,3 @@ class GroupsProbe:
         if reason not in self._complained:
             self._complained.add(reason)
             _logger.warning("%s: groups: %s", self.cluster, reason)
-
-
-def _parts(groups: list[str], size: int) -> Iterator[list[str]]:
-    for at in range(0, len(groups), size):
-        yield groups[at : at + size]
