@@ -33,9 +33,7 @@ LENGTH_OF_A_TEST_NAME = 79
 
 MODULES_LOADED = {("--version",): 45, ("check", "--help"): 100}  # of ours, by a command
 
-SMALL_MODULES = {
-    "cli.start": "the entry point of the installed command",
-}
+SMALL_MODULES = {"cli.start": "the entry point of the installed command"}
 LONG_FUNCTIONS = {
     "controller/view/gauges.py gauges_row": "one field of a row a line, without a branch",
     "streaming/job.py _start": "ten lines are its signature",

@@ -220,13 +220,7 @@ def idle(fleet: Fleet, seconds: float) -> Table:
     """Return a table of what each process uses while nothing changes."""
     clusters = len(fleet.zookeepers)
     table = Table(title=f"{clusters} idle clusters of {fleet.partitions} partitions. {machine()}", title_justify="left")
-    for heading in (
-        "process",
-        "memory, MB",
-        "threads",
-        "CPU, % of a core",
-        "ms a cluster and second",
-    ):
+    for heading in ("process", "memory, MB", "threads", "CPU, % of a core", "ms a cluster and second"):
         table.add_column(heading, justify="left" if heading == "process" else "right")
     roots = {name: [each.pid for each in fleet.roots_of(name) if each.pid is not None] for name in fleet.processes}
     before = {name: sum(map(processor_seconds, pids)) for name, pids in roots.items()}

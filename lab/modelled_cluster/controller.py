@@ -7,16 +7,7 @@ from collections.abc import Callable
 
 from lab.modelled_cluster.log_dirs import LogDirs
 from lab.modelled_cluster.machines import Replica
-from lab.modelled_cluster.memory import (
-    EPOCH,
-    Assignment,
-    MovedError,
-    Release,
-    State,
-    TopicPartition,
-    Work,
-    read_state,
-)
+from lab.modelled_cluster.memory import EPOCH, Assignment, MovedError, Release, State, TopicPartition, Work, read_state
 from lab.modelled_cluster.reassignment import REASSIGN
 from lab.modelled_cluster.zookeeper import Change, ZooKeeper
 

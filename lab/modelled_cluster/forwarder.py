@@ -82,11 +82,7 @@ class Forwarder:
             if observation.value is not None:
                 fields = fields | _stat(observation.value)
             self._send(
-                observation.kind,
-                path=observation.path,
-                zxid=observation.zxid,
-                resync=observation.resync,
-                **fields,
+                observation.kind, path=observation.path, zxid=observation.zxid, resync=observation.resync, **fields
             )
 
     def _send(self, kind: RecordKind, **fields: Any) -> None:  # noqa: ANN401

@@ -5,14 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 
-from controller.contract.remedies import (
-    brokers,
-    controllership,
-    migration,
-    partitions,
-    reassignments,
-    topics,
-)
+from controller.contract.remedies import brokers, controllership, migration, partitions, reassignments, topics
 from controller.contract.remedies.remedy import Remedy, Way
 
 _SUBJECTS = {

@@ -9,12 +9,7 @@ from typing import TypeVar
 from controller.contract.problem import Problem
 from controller.rules.migration_phases import NEXT_PHASE, MigrationPhase
 from controller.rules.releases import profile_of
-from controller.rules.states import (
-    PARTITION_VALID_PREVIOUS,
-    REPLICA_VALID_PREVIOUS,
-    PartitionState,
-    ReplicaState,
-)
+from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS, PartitionState, ReplicaState
 
 AnyState = TypeVar("AnyState", bound=PartitionState | ReplicaState)
 
@@ -81,10 +76,7 @@ def _migration() -> str:
 
 
 def _section(
-    title: str,
-    valid_previous: Mapping[AnyState, frozenset[AnyState]],
-    meaning: Mapping[AnyState, str],
-    start: AnyState,
+    title: str, valid_previous: Mapping[AnyState, frozenset[AnyState]], meaning: Mapping[AnyState, str], start: AnyState
 ) -> str:
     arrows = sorted((previous, target) for target, found in valid_previous.items() for previous in found)
     diagram = [f"    [*] --> {start.word}", *(f"    {before.word} --> {after.word}" for before, after in arrows)]

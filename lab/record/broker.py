@@ -108,12 +108,7 @@ class RecordedBroker(ChildProcess):
 
     def _command_of(self, kafka: str) -> list[str]:
         class_path = class_path_of(kafka)
-        command = java_command(
-            "kafka.Kafka",
-            self._configuration,
-            class_path=class_path,
-            heap_mb=self._heap_mb,
-        )
+        command = java_command("kafka.Kafka", self._configuration, class_path=class_path, heap_mb=self._heap_mb)
         (agent,) = older_jars(JMX_EXPORTER)
         command.insert(1, f"-javaagent:{agent}=127.0.0.1:{self.gauges_port}:{self._directory / 'gauges.yml'}")
         return list(map(str, command))

@@ -141,10 +141,7 @@ CASES: Final[Mapping[str, Case]] = {
     "feature-too-high": _feature(1, 3, group={"min_version": 1, "max_version": 2}),
     "feature-too-low": _feature(1, 1, group={"min_version": 2, "max_version": 3}),
     "feature-of-one-broker": Case(
-        {
-            **_feature(1, 3, group={"min_version": 1, "max_version": 3}).znodes,
-            **broker(3, 5, features={}),
-        }
+        {**_feature(1, 3, group={"min_version": 1, "max_version": 3}).znodes, **broker(3, 5, features={})}
     ),
     # registrations and names of brokers
     "registration-no-json": _beside("/brokers/ids/2", b"hello"),
@@ -378,11 +375,7 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
         Answer(
             "explain t-0",
             1,
-            (
-                "until broker 1 or 2 returns, even if records are lost",
-                "if broker 2 returns before",
-                "=false first",
-            ),
+            ("until broker 1 or 2 returns, even if records are lost", "if broker 2 returns before", "=false first"),
         ),
         Answer("check --long", 1, ("only if unclean.leader.election.enable is true",), ("elects only replicas",)),
     ),

@@ -496,10 +496,7 @@ def test_what_is_inferred_from_a_write_has_no_reaction_time():
     [
         (lambda history: history.broker_leaves(1), "partitions may lack a leader"),
         (lambda history: history.topic("new", {0: [1, 2]}), "clients cannot use new partitions"),
-        (
-            lambda history: history.reassign(("t", 0, [2, 3])),
-            "replicas do not move to the brokers of the reassignment",
-        ),
+        (lambda history: history.reassign(("t", 0, [2, 3])), "replicas do not move to the brokers of the reassignment"),
         (lambda history: history.delete_topic("t"), "topics stay, with their data, until they are deleted"),
     ],
 )

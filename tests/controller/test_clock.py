@@ -90,11 +90,7 @@ def test_a_clock_that_is_set_ahead_makes_nothing_overdue():
 
 
 @pytest.mark.parametrize(
-    ("by_ms", "said"),
-    [
-        (HOUR_MS, ("ahead by 1 h", "1 h too early")),
-        (-1_500, ("back by 1.5 s", "1.5 s too late")),
-    ],
+    ("by_ms", "said"), [(HOUR_MS, ("ahead by 1 h", "1 h too early")), (-1_500, ("back by 1.5 s", "1.5 s too late"))]
 )
 def test_a_step_is_an_alert_that_says_whose_clock_by_how_much_and_which_way(by_ms, said):
     history = ZnodeHistory()

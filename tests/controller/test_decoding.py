@@ -131,10 +131,7 @@ def test_any_bytes_that_are_no_stored_state_are_refused(encoded):
 
 
 # Files that Kontrast or Spark wrote on the same machine.
-OWN_FILES = {
-    "transport/segments.py",
-    "streaming/checkpoint/directory.py",
-}
+OWN_FILES = {"transport/segments.py", "streaming/checkpoint/directory.py"}
 
 
 def test_nothing_else_decodes_json_or_messagepack():

@@ -198,10 +198,7 @@ def gaps(records: list[Record]) -> dict[tuple[int, str], list[Record]]:
     """Return the records with a gap and another forwarder's read, for gaps of many lengths that end anywhere."""
     begin = end_of_first_read(records) + 1
     return {
-        (at, f"after {last}, {records[at].path}"): [
-            *records[:last],
-            *in_generation(2, from_a_first_read(records, at)),
-        ]
+        (at, f"after {last}, {records[at].path}"): [*records[:last], *in_generation(2, from_a_first_read(records, at))]
         for at in range(begin, len(records))
         for last in sorted({begin, max(begin, at - 2), at})
     }

@@ -112,11 +112,7 @@ def test_a_flaw_is_what_a_broker_cannot_read(path, data, flaw):
             "/brokers/ids",
             Flaw.NO_COMMON_PROTOCOL,
         ),
-        (
-            {"/brokers/ids/1": registration(), "/brokers/ids/2": registration()},
-            "/brokers/ids/2",
-            Flaw.SAME_ENDPOINT,
-        ),
+        ({"/brokers/ids/1": registration(), "/brokers/ids/2": registration()}, "/brokers/ids/2", Flaw.SAME_ENDPOINT),
         ({**WELL, BLOCK: b"x", "/feature": raw({"version": 2, "status": 1, "features": {}})}, BLOCK, Flaw.NO_NEXT),
         ({**WELL, BLOCK: b"x", "/feature": b"x"}, BLOCK, Flaw.UNPARSABLE),
         ({"/cluster/id": raw({"version": "1", "id": ""})}, "/cluster/id", Flaw.WRONG_TYPE),

@@ -11,11 +11,7 @@ from pathlib import Path
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.metadata_rows import PartitionRow
 from tests.controller.trace_language import obey, partition_line, run_page
-from tests.controller.znode_history import (
-    ZnodeHistory,
-    assert_each_effect_ends_once,
-    on,
-)
+from tests.controller.znode_history import ZnodeHistory, assert_each_effect_ends_once, on
 from tests.kept_texts import assert_as_before
 
 PAGE = Path(__file__).with_name("never_missed.txt")

@@ -97,9 +97,7 @@ def test_one_leader_of_all_lagging_replicas_is_named_at_once():
 def test_a_cluster_without_a_controller_has_none_since_an_unknown_moment():
     history = ZnodeHistory()
     history.snapshot(
-        ("/controller_epoch", b"4"),
-        ("/brokers/topics/t", topic_znode({0: [1]})),
-        (STATE, state_znode(1, 0, [1], 4)),
+        ("/controller_epoch", b"4"), ("/brokers/topics/t", topic_znode({0: [1]})), (STATE, state_znode(1, 0, [1], 4))
     )
     outcome = context_of_read(new_context("c"), history.records, {}, shows_partitions=False)
     assert outcome.context.header.controller == NO_BROKER

@@ -174,9 +174,7 @@ def test_states_whose_clocks_run_on_are_as_one_by_one(
 ) -> None:
     read = [
         msgspec.structs.replace(
-            record,
-            observed_ms=record.observed_ms + wall_ms(at),
-            steady_ms=-1 if steady_ms is None else steady_ms(at),
+            record, observed_ms=record.observed_ms + wall_ms(at), steady_ms=-1 if steady_ms is None else steady_ms(at)
         )
         for at, record in enumerate(READ[: len(READ) // 2])
     ]

@@ -10,11 +10,7 @@ from controller.contract.effect_rows import Transition
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import ControllerRow
 from controller.contract.records import RecordKind
-from tests.controller.znode_history import (
-    ZnodeHistory,
-    broker_znode,
-    controller_znode,
-)
+from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode
 
 TOPIC = {"t": {0: ([2, 3], 2, 0, [2, 3])}}
 
@@ -207,11 +203,7 @@ def test_trap_32_an_unread_isr_change_is_counted_by_versions_and_epochs():
     history.state("t", 0, 2, 1, [2])
     gauges = history.gauges()
     assert history.row("t", 0).partition_epoch == 2
-    assert (gauges.isr_changes, gauges.divergences, gauges.pending_writes) == (
-        {"shrink": 1},
-        {"missed_changes": 1},
-        0,
-    )
+    assert (gauges.isr_changes, gauges.divergences, gauges.pending_writes) == ({"shrink": 1}, {"missed_changes": 1}, 0)
 
 
 # 33 and 34, the end of predictions

@@ -153,12 +153,7 @@ class ZnodeHistory:
         self.send(RecordKind.SNAPSHOT_END, zxid=self.zxid)
 
     def start(
-        self,
-        *brokers: int,
-        controller: int = 1,
-        epoch: int = 1,
-        topics: Topics | None = None,
-        **more: object,
+        self, *brokers: int, controller: int = 1, epoch: int = 1, topics: Topics | None = None, **more: object
     ) -> ZnodeHistory:
         """Make a complete read. `topics` gives each partition's (replicas,) or (replicas, leader, epoch, isr)."""
         writes: list[tuple[str, object]] = [

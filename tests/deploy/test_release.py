@@ -133,10 +133,7 @@ def test_the_wheel_has_the_runbooks_and_nothing_of_the_checkout(released):
     ("installer", "homes"),
     [
         (("pipx", "install", "--python", sys.executable, "--pip-args=--constraint={}"), ("PIPX_HOME", "PIPX_BIN_DIR")),
-        (
-            ("uv", "tool", "install", "--python", sys.executable, "--constraints={}"),
-            ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR"),
-        ),
+        (("uv", "tool", "install", "--python", sys.executable, "--constraints={}"), ("UV_TOOL_DIR", "UV_TOOL_BIN_DIR")),
     ],
     ids=("pipx", "uv"),
 )

@@ -112,9 +112,6 @@ def of_java(full_at, leak_a_minute=0.0):
     ]
 
 
-@pytest.mark.parametrize(
-    ("full_at", "leak", "violations"),
-    [(20, 0.0, 0), (28, 0.0, 0), (20, 1.0, 1), (50, 0.0, 0)],
-)
+@pytest.mark.parametrize(("full_at", "leak", "violations"), [(20, 0.0, 0), (28, 0.0, 0), (20, 1.0, 1), (50, 0.0, 0)])
 def test_javas_memory_is_judged_once_its_heap_was_full_for_half_of_the_time(full_at, leak, violations):
     assert len(grown(of_java(full_at, leak))) == violations

@@ -142,10 +142,7 @@ FAULTS: Mapping[str, tuple[str, Fault]] = {
     "control-plane-listener": _written("/brokers/ids/2", broker(listener="CONTROLPLANE")),
     "protocol-version": ("/feature", lambda tree: tree.pop("/feature")),
     "config-no-json": _written("/config/topics/a", b"retention.ms=1000"),
-    "no-state": (
-        "/brokers/topics/a/partitions/1/state",
-        lambda tree: tree.pop("/brokers/topics/a/partitions/1/state"),
-    ),
+    "no-state": ("/brokers/topics/a/partitions/1/state", lambda tree: tree.pop("/brokers/topics/a/partitions/1/state")),
     "shared-topic-id": _written("/brokers/topics/b", topic("a")),
     "no-leader": _written("/brokers/topics/a/partitions/0/state", state(-1, [1])),
     "reassignment": _written("/brokers/topics/a", topic("a", removing_replicas={"0": [2]})),

@@ -55,12 +55,7 @@ def test_the_past_tells_why_another_replica_leads_and_the_settings_when_that_end
         (1, [1, 2], (1, 2, 3), None),
         (2, [2], (2, 3), "because it is down. It can lead again once broker 1 is back and in sync"),
         (2, [2], (1, 2, 3), "because it is not in sync and has been registered since"),
-        (
-            2,
-            [2, 1],
-            (1, 2, 3),
-            "within 300 s, if more than 10 % of the partitions that prefer broker 1 have",
-        ),
+        (2, [2, 1], (1, 2, 3), "within 300 s, if more than 10 % of the partitions that prefer broker 1 have"),
     ],
 )
 def test_one_look_tells_when_the_preferred_replica_leads_again(leader, isr, registered, wanted):

@@ -59,10 +59,7 @@ def test_equal_changes_of_a_fold_are_one():
     ]
     (group,) = folded(events)
     found = [(each.subject, each.says, each.took(group.first.time_ms)) for each in group.changes()]
-    assert found == [
-        ("a-0, a-1, b-0 and b-1", joined, ", within 0.040 s"),
-        ("c-0", own, ", 0.020 s later"),
-    ]
+    assert found == [("a-0, a-1, b-0 and b-1", joined, ", within 0.040 s"), ("c-0", own, ", 0.020 s later")]
 
 
 @pytest.mark.parametrize(

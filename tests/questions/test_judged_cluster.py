@@ -109,12 +109,7 @@ def test_each_partition_is_as_the_replica_of_the_whole_cluster_has_it(cluster: d
 
 
 def shown(partition: JudgedPartition) -> tuple[object, ...]:
-    return (
-        partition.writable_acks_all,
-        partition.in_sync_lacking,
-        partition.in_sync_candidates,
-        partition.reason,
-    )
+    return (partition.writable_acks_all, partition.in_sync_lacking, partition.in_sync_candidates, partition.reason)
 
 
 def test_a_sound_cluster_is_judged_without_its_partitions() -> None:

@@ -25,10 +25,7 @@ FOUND = {
         {**topic("u", [1, 2], topic_id="id-of-tAAAAAAAAAAAAAAA")},
         "t and u (id-of-tAAAAAAAAAAAAAAA)",
     ),
-    "state-of-a-later-controller": (
-        state("t", 0, 1, [1, 2], epoch=9),
-        "t-0 (controller epoch 9, /controller_epoch 7)",
-    ),
+    "state-of-a-later-controller": (state("t", 0, 1, [1, 2], epoch=9), "t-0 (controller epoch 9, /controller_epoch 7)"),
     "min-isr-above-replication-factor": (
         settings("t", min_insync_replicas="3"),
         "t (min.insync.replicas 3, 2 replicas)",

@@ -126,10 +126,7 @@ def test_an_unclean_election_names_the_winner_the_loss_and_whether_it_is_allowed
     ("znodes", "expected"),
     [
         ({STATE: None}, "Do not delete /controller yet: the next controller fails at"),
-        (
-            {**topic("t", [8, 9]), STATE: None},
-            "when broker 8 or 9 registers. Then controller 1 creates it",
-        ),
+        ({**topic("t", [8, 9]), STATE: None}, "when broker 8 or 9 registers. Then controller 1 creates it"),
         (
             state("t", 0, -1, [2]),
             "within seconds, if broker 2 has just returned. Otherwise when the next controller elects broker 2",

@@ -177,8 +177,7 @@ def test_a_reassignment_checked_by_kinds_is_as_played_with_every_partition(
 def test_a_reassignment_is_checked_with_one_partition_of_each_kind(monkeypatch: pytest.MonkeyPatch):
     context, played = many(), []
     monkeypatch.setattr(
-        "questions.whatif.scenario.play",
-        lambda context, steps: played.extend(steps[0].targets) or play(context, steps),
+        "questions.whatif.scenario.play", lambda context, steps: played.extend(steps[0].targets) or play(context, steps)
     )
     strict = {TopicPartition("strict", number): (1, to) for number, to in enumerate((4, 5, 2))}
     assert check_reassignment(context, strict) == Taken(offline=0, unwritable=3, is_harmless=False)
@@ -198,9 +197,7 @@ def test_the_worst_loss_comes_first_and_names_topics():
 
 
 def test_brokers_that_share_no_tight_partition_are_restarted_together():
-    topics = {
-        "a": {0: ([1, 2, 3], 1, 0, [1, 2, 3]), 1: ([4, 5, 6], 4, 0, [4, 5, 6])},
-    }
+    topics = {"a": {0: ([1, 2, 3], 1, 0, [1, 2, 3]), 1: ([4, 5, 6], 4, 0, [4, 5, 6])}}
     context = cluster_of(topics, 1, 2, 3, 4, 5, 6, configs={"a": {"min.insync.replicas": "2"}})
     order = rolling_order(context)
     assert order.batches == ((2, 4), (3, 5), (6,), (1,))

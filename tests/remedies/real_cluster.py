@@ -183,11 +183,7 @@ class RealCluster(StartedByWith):
             self._create_as_old_tools_do(topic, assignment, configs)
             return
         made = NewTopic(
-            topic,
-            replica_assignments=dict(assignment),
-            num_partitions=-1,
-            replication_factor=-1,
-            topic_configs=configs,
+            topic, replica_assignments=dict(assignment), num_partitions=-1, replication_factor=-1, topic_configs=configs
         )
         with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap())) as admin:
             admin.create_topics([made])

@@ -6,8 +6,7 @@ from wording.sentences import all_of, bracketed, counted, in_brackets, in_order,
 
 
 @pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, "0 partitions"), (1, "1 partition"), (2, "2 partitions"), (12_000, "12,000 partitions")],
+    ("count", "words"), [(0, "0 partitions"), (1, "1 partition"), (2, "2 partitions"), (12_000, "12,000 partitions")]
 )
 def test_a_count_has_its_noun(count, words):
     assert counted(count, "partition") == words
