@@ -248,22 +248,19 @@ def _flapping(header: Header, paged: Collection[str]) -> Iterator[Condition]:
     """Yield brokers that keep leaving. Their alert pages unless the loss of partitions already does."""
     for broker, departures_ms in header.departures.unordered.items():
         recent = [at_ms for at_ms in departures_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
-        if len(recent) >= _FLAPPING_DEPARTURES:
-            condition = _flaps(header, broker, recent)
-            pages = _still_pages(condition, header, otherwise=condition.group not in paged)
-            yield condition if pages else _at_most_a_warning(condition)
-
-
-def _flaps(header: Header, broker: BrokerId, recent: list[int]) -> Condition:
-    before = header.alerts.open.get(id_of(kinds.BROKER_FLAPPING, listed((broker,))))
-    return Condition(
-        kind=kinds.BROKER_FLAPPING,
-        subject=listed((broker,)),
-        group=group_of(broker, header) if before is None else before.group,
-        cause=f"{listed((broker,))} {Departure.CRASHED.value} {len(recent)} times within ten minutes: "
-        "its partitions lost leaders and replicas each time",
-        ending=f"the broker left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
-        since_ms=recent[0],
-        evidence=whereabouts((broker,), header),
-        broker=broker,
-    )
+        if len(recent) < _FLAPPING_DEPARTURES:
+            continue
+        before = header.alerts.open.get(id_of(kinds.BROKER_FLAPPING, listed((broker,))))
+        condition = Condition(
+            kind=kinds.BROKER_FLAPPING,
+            subject=listed((broker,)),
+            group=group_of(broker, header) if before is None else before.group,
+            cause=f"{listed((broker,))} {Departure.CRASHED.value} {len(recent)} times within ten minutes: "
+            "its partitions lost leaders and replicas each time",
+            ending=f"the broker left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
+            since_ms=recent[0],
+            evidence=whereabouts((broker,), header),
+            broker=broker,
+        )
+        pages = _still_pages(condition, header, otherwise=condition.group not in paged)
+        yield condition if pages else _at_most_a_warning(condition)

@@ -90,12 +90,8 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
 
 def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Picture, config: Presentation) -> Incident:
     """Return the card of an incident, with its damage by topic."""
-    worst, effects, lacking = (
-        incident.alerts[0],
-        incident.damage.topics,
-        len(_lacking_of(incident, found, found.lacking)),
-    )
-    stay_up = _keep_up(incident, found)
+    worst, effects, stay_up = incident.alerts[0], incident.damage.topics, _keep_up(incident, found)
+    lacking = len(_lacking_of(incident, found, found.lacking))
     return Incident(
         group=incident.group,
         severity=incident.severity,

@@ -30,17 +30,7 @@ from questions.known_brokers import host_of
 from questions.memory import Memory
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
 from questions.overview.incident_cards import Incident, Presentation, card_of
-from questions.overview.recent import (
-    BEFORE_MS,
-    KnownPast,
-    News,
-    Strip,
-    changes_of,
-    day_begin_ms,
-    hours_of,
-    strip_begin_ms,
-    strip_of,
-)
+from questions.overview.recent import KnownPast, News, Strip, changes_before, day_begin_ms, hours_of, strip_of
 from questions.picture import Picture, Present, oldest
 from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, rank, state_of
 from wording.facts import Departure
@@ -170,14 +160,9 @@ class Overviews:
         return msgspec.structs.replace(
             made,
             hours=hours_of(alerts, past),
-            news=self._changes_before(made, now_ms),
+            news=changes_before(_began_ms(made) or now_ms, found.cluster, self._memory),
             migration=self._way_to_kraft(found),
         )
-
-    def _changes_before(self, made: Overview, now_ms: int) -> tuple[News, ...]:
-        """Return what changed in the minutes before the worst incident, or before now in a cluster without one."""
-        end_ms = _began_ms(made) or now_ms
-        return changes_of(self._memory.replaced_between(made.cluster, end_ms - BEFORE_MS, end_ms))
 
     def mapped(self, made: Overview, whole: ClusterSnapshot, shown: ShownMoment) -> Overview:
         """Return the overview with the map and the strip of its snapshot, now with all topics, if it was read."""
@@ -187,8 +172,7 @@ class Overviews:
         # The strip ends with the present minute, because it would otherwise differ at each heartbeat.
         past = self._known_past(made, found, shown.now_ms + -shown.now_ms % _MINUTE_MS)
         at_ms = past.now_ms if shown.at_ms is None else shown.at_ms
-        alerts = self._memory.changes(found.cluster, strip_begin_ms(at_ms, past.now_ms), past.now_ms, {AlertRow.output})
-        strip = strip_of(alerts, past, self._memory.newest_events(found.cluster), at_ms)
+        strip = strip_of(past, found.cluster, self._memory, at_ms)
         impact = impact_map(whole, partial(place_of, ranks=self._ranks), self._asked(made, found, shown.moment))
         impact = with_clients(impact, shown.clients)
         return msgspec.structs.replace(made, map=impact, strip=strip)

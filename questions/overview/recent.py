@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final, NamedTuple
 
 import msgspec
@@ -13,6 +13,7 @@ from controller.contract.ids import NO_BROKER
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, PartitionRow, TopicRow
 from controller.contract.row import Row
 from questions.doubts import BLINDING
+from questions.memory import Memory
 from questions.past import Replacement, is_notable
 from questions.state import HITS_CLIENTS, State
 from wording.facts import Departure, without_zxid
@@ -21,8 +22,8 @@ from wording.times import moment
 
 HOURS: Final = 24
 _HOUR_MS: Final = 3_600_000
-STRIP_MS: Final = 15 * 60_000
-BEFORE_MS: Final = 10 * 60_000
+_STRIP_MS: Final = 15 * 60_000
+_BEFORE_MS: Final = 10 * 60_000
 _MOST: Final = 8
 _SETTINGS: Final = {
     "min_insync_replicas": "min.insync.replicas",
@@ -63,16 +64,16 @@ class Strip(msgspec.Struct, frozen=True, kw_only=True):
     events: tuple[News, ...]  # the oldest first
 
 
-def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Replacement], at_ms: int) -> Strip:
-    """Return the last quarter of an hour, or the quarter around an earlier moment. `rows` are changes of alerts."""
-    begin_ms = strip_begin_ms(at_ms, past.now_ms)
-    end_ms = begin_ms + STRIP_MS
+def strip_of(past: KnownPast, cluster: str, memory: Memory, at_ms: int) -> Strip:
+    """Return the last quarter of an hour, or the quarter around an earlier moment."""
+    begin_ms = (past.now_ms if past.now_ms - at_ms < _STRIP_MS else at_ms + _STRIP_MS // 2) - _STRIP_MS
+    end_ms, rows = begin_ms + _STRIP_MS, memory.changes(cluster, begin_ms, past.now_ms, {AlertRow.output})
     spans = [
         StateSpan(max(begin_ms, span.begin_ms), min(end_ms, span.end_ms), span.state)
         for span in _known_spans(rows, past)
         if span.begin_ms < end_ms and span.end_ms >= begin_ms
     ]
-    events = (news_of(change) for change in changes if begin_ms <= change.row.time_ms <= end_ms)
+    events = (news_of(change) for change in memory.newest_events(cluster) if begin_ms <= change.row.time_ms <= end_ms)
     return Strip(
         begin_ms=begin_ms,
         end_ms=end_ms,
@@ -81,11 +82,6 @@ def strip_of(rows: Iterable[Row], past: KnownPast, changes: Sequence[Replacement
         spans=tuple(sorted(spans, key=lambda span: -_WORST_FIRST.index(span.state))),
         events=tuple(sorted((news for news in events if news is not None), key=lambda news: news.time_ms)),
     )
-
-
-def strip_begin_ms(at_ms: int, now_ms: int) -> int:
-    """Return the begin of the time that a strip shows."""
-    return (now_ms if now_ms - at_ms < STRIP_MS else at_ms + STRIP_MS // 2) - STRIP_MS
 
 
 class KnownPast(NamedTuple):
@@ -177,11 +173,12 @@ def news_of(change: Replacement) -> News | None:
     return None
 
 
-def changes_of(changes: Sequence[Replacement]) -> tuple[News, ...]:
-    """Return the changes that people and tools make, and those of brokers and the controller, the newest first.
+def changes_before(end_ms: int, cluster: str, memory: Memory) -> tuple[News, ...]:
+    """Return what people and tools, brokers and the controller changed in the minutes before, the newest first.
 
     Like changes of several partitions of a topic are one.
     """
+    changes = memory.replaced_between(cluster, end_ms - _BEFORE_MS, end_ms)
     found: dict[str, tuple[int, set[int]]] = {}
     news: list[News] = []
     # Brokers that register after an empty first read are no change either.
