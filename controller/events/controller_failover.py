@@ -190,12 +190,12 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
     """Return whether a removal from an ISR comes next.
 
     A controller that wrote nothing in the event hung, or owed nothing, or read a later event or registration with it.
-    The departure of a broker that is back may have been missed. To retry a topic's deletion may wait for a broker.
+    A departure with a broker that is back may have been missed, or handled in parts. To retry a topic's deletion may
+    wait for a broker.
     """
-    deletes = event.kind is EventKind.TOPIC_DELETION and event.last_write_ms > 0
-    failed, brokers = event.failed_brokers, tx.header.brokers
-    back = {broker for broker, known in brokers.items() if known.since_ms >= event.time_ms or broker in failed}
-    if not event.last_write_ms and (back or len(due) > 1):
+    deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
+    back = {broker for broker, known in tx.header.brokers.items() if known.since_ms >= event.time_ms}
+    if not back.isdisjoint(event.failed_brokers) or (not event.first_write_ms and (back or len(due) > 1)):
         return False
     return any(
         isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch and action.replica not in back
