@@ -20,24 +20,15 @@ def item(nodeid, group=None):
     return SimpleNamespace(nodeid=nodeid, get_closest_marker=lambda name: mark)
 
 
-def test_a_group_is_recorded_as_a_whole_and_shorter_than_a_second_is_not(tmp_path):
-    recorder = Recorder(tmp_path / "durations.json")
-    took = {"t.py::a@browser": 1.5, "t.py::b@browser": 1.0, "t.py::c[d@e]": 3.0, "t.py::c[f]": 2.0, "t.py::quick": 0.2}
+def test_units_of_a_second_are_recorded_and_a_part_of_the_tests_replaces_its_own(tmp_path):
+    file, test = tmp_path / "durations.json", "tests/test_durations.py::"
+    file.write_text(json.dumps({"browser": 9, f"{test}b": 9, f"{test}d": 9, "tests/test_gone.py::d": 9}))
+    recorder = Recorder(file)
+    took = {f"{test}a@spark": 1.5, f"{test}b@spark": 1.0, f"{test}c[d@e]": 3.0, f"{test}c[f]": 2.0, f"{test}quick": 0.2}
     for nodeid, seconds in took.items():
         recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, duration=seconds))
     recorder.pytest_sessionfinish()
-    assert json.loads((tmp_path / "durations.json").read_text()) == {"browser": 2.5, "t.py::c": 3.0}
-
-
-def test_a_part_of_the_tests_replaces_its_own_records(tmp_path):
-    file = tmp_path / "durations.json"
-    test = "tests/test_durations.py::"
-    file.write_text(json.dumps({"browser": 9, f"{test}a": 9, f"{test}b": 9, f"{test}c": 9, "tests/test_gone.py::d": 9}))
-    recorder = Recorder(file)
-    for nodeid, seconds in {f"{test}a": 3.0, f"{test}b": 0.5}.items():
-        recorder.pytest_runtest_logreport(SimpleNamespace(nodeid=nodeid, duration=seconds))
-    recorder.pytest_sessionfinish()
-    assert json.loads(file.read_text()) == {"browser": 9, f"{test}a": 3.0, f"{test}c": 9}
+    assert json.loads(file.read_text()) == {"browser": 9, "spark": 2.5, f"{test}c": 3.0, f"{test}d": 9, f"{test}b": 9}
     Recorder(file, is_whole=True).pytest_sessionfinish()
     assert json.loads(file.read_text()) == {}
 

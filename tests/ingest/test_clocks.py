@@ -71,15 +71,16 @@ def heartbeats(watching: Watching, count: int) -> None:
     eventually(lambda: watching.count(RecordKind.HEARTBEAT) >= before + count)
 
 
-@pytest.mark.nightly
-def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClient, watch: Watch) -> None:
+def register(kafka: KazooClient) -> None:
     kafka.ensure_path("/brokers/ids")
     kafka.create("/controller_epoch", b"1")
-    kafka.create(
-        "/brokers/ids/1",
-        b'{"version":1,"jmx_port":-1,"host":"a","port":1,"endpoints":[],"timestamp":"1"}',
-        ephemeral=True,
-    )
+    registration = b'{"version":1,"jmx_port":-1,"host":"a","port":1,"endpoints":[],"timestamp":"1"}'
+    kafka.create("/brokers/ids/1", registration, ephemeral=True)
+
+
+@pytest.mark.nightly
+def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClient, watch: Watch) -> None:
+    register(kafka)
     clock = SetClock()
     watching = watch(clocks=MachineClocks(clock.read))
     heartbeats(watching, 2)
@@ -97,13 +98,7 @@ def test_a_clock_that_is_set_back_an_hour_holds_up_no_deadline(kafka: KazooClien
 
 
 def test_a_forwarder_that_follows_with_a_clock_an_hour_ahead_opens_nothing(kafka: KazooClient, watch: Watch) -> None:
-    kafka.ensure_path("/brokers/ids")
-    kafka.create("/controller_epoch", b"1")
-    kafka.create(
-        "/brokers/ids/1",
-        b'{"version":1,"jmx_port":-1,"host":"a","port":1,"endpoints":[],"timestamp":"1"}',
-        ephemeral=True,
-    )
+    register(kafka)
     kafka.create("/controller", json.dumps({"version": 1, "brokerid": 1, "timestamp": "1"}).encode(), ephemeral=True)
     first = watch()
     heartbeats(first, 2)

@@ -14,8 +14,12 @@ from lab.soak.verdict import judge
 MEGABYTE = 1024 * 1024
 
 
-def samples(values, *, reading, life="1@1", begin=0.0):
-    return [Sample(begin + 60.0 * minute, "serve", life, {reading: int(value)}) for minute, value in enumerate(values)]
+def each_minute(readings, *, life="1@1", begin=0.0):
+    return [Sample(begin + 60.0 * minute, "serve", life, each) for minute, each in enumerate(readings)]
+
+
+def samples(values, *, reading, **of):
+    return each_minute([{reading: int(value)} for value in values], **of)
 
 
 def grown(of):
@@ -55,19 +59,14 @@ def test_each_life_begins_anew_and_the_longest_is_judged():
 )
 def test_live_memory_is_judged_and_gaps_between_objects_are_not(heap_a_minute, objects_a_minute, readings):
     of = [
-        Sample(
-            60.0 * minute,
-            "serve",
-            "1@1",
-            {
-                "rss_bytes": int((95 + 0.5 * minute) * MEGABYTE),
-                HEAP_BYTES: int(20 * MEGABYTE + heap_a_minute * minute),
-                SMALL_OBJECTS: 500_000 + objects_a_minute * minute,
-            },
-        )
+        {
+            "rss_bytes": int((95 + 0.5 * minute) * MEGABYTE),
+            HEAP_BYTES: int(20 * MEGABYTE + heap_a_minute * minute),
+            SMALL_OBJECTS: 500_000 + objects_a_minute * minute,
+        }
         for minute in range(60)
     ]
-    assert [each.reading for each in judge(of) if each.grew] == readings
+    assert [each.reading for each in judge(each_minute(of)) if each.grew] == readings
 
 
 @pytest.mark.parametrize(("kept_a_minute", "violations"), [(0, 0), (0.2, 1)])
@@ -98,18 +97,9 @@ def test_only_files_that_no_cleaning_takes_are_a_leak(tmp_path, monkeypatch, kep
 
 def of_java(full_at, leak_a_minute=0.0):
     """Return samples of a process whose memory grows until its heap is full at this minute of 60, and then leaks."""
-    return [
-        Sample(
-            60.0 * minute,
-            "java",
-            "1@1",
-            {
-                "rss_bytes": int((300 + 10 * min(minute, full_at) + leak_a_minute * minute) * MEGABYTE),
-                HEAP_TAKEN: min(950, 400 + 550 * minute // full_at),
-            },
-        )
-        for minute in range(60)
-    ]
+    rss = [int((300 + 10 * min(minute, full_at) + leak_a_minute * minute) * MEGABYTE) for minute in range(60)]
+    taken = [min(950, 400 + 550 * minute // full_at) for minute in range(60)]
+    return each_minute([{"rss_bytes": size, HEAP_TAKEN: part} for size, part in zip(rss, taken, strict=True)])
 
 
 @pytest.mark.parametrize(("full_at", "leak", "violations"), [(20, 0.0, 0), (28, 0.0, 0), (20, 1.0, 1), (50, 0.0, 0)])
