@@ -108,19 +108,24 @@ def test_an_answer_that_is_not_alertmanagers_accepts_nothing(answer, answering):
         asked.alerts()
 
 
-def test_a_server_that_answers_200_to_everything_counts_no_alert_as_accepted(answering, caplog):
-    everything = answering(say(200))
-    config = AlertmanagerConfig(urls=(everything.url,))
+@contextmanager
+def sending(url, config):
     registry = AlertRegistry(config)
     registry.update((), 1, 1)
-    sender = Sender(Alertmanager(everything.url, config), config, registry)
+    sender = Sender(Alertmanager(url, config), config, registry)
     stop = threading.Event()
     thread = threading.Thread(target=sender.run, args=(stop,))
     thread.start()
-    with caplog.at_level(logging.WARNING):
-        eventually(lambda: sender.is_up is False)
+    yield sender
     stop.set()
     thread.join()
+
+
+def test_a_server_that_answers_200_to_everything_counts_no_alert_as_accepted(answering, caplog):
+    everything = answering(say(200))
+    config = AlertmanagerConfig(urls=(everything.url,))
+    with sending(everything.url, config) as sender, caplog.at_level(logging.WARNING):
+        eventually(lambda: sender.is_up is False)
     assert sender.results[Result.ACCEPTED] == 0
     assert "cannot deliver alerts" in caplog.text
     assert "This is not Alertmanager" in caplog.text
@@ -134,19 +139,12 @@ def test_what_takes_an_alertmanagers_place_later_is_found_out(answering):
 
     server = answering(first_an_alertmanager)
     config = AlertmanagerConfig(urls=(server.url,), resend_interval_seconds=0.2)
-    registry = AlertRegistry(config)
-    registry.update((), 1, 1)
-    sender = Sender(Alertmanager(server.url, config), config, registry)
-    stop = threading.Event()
-    thread = threading.Thread(target=sender.run, args=(stop,))
-    thread.start()
-    eventually(lambda: sender.is_up)
-    page.append(say(200))
-    eventually(lambda: sender.is_up is False)
-    page.clear()
-    eventually(lambda: sender.is_up)
-    stop.set()
-    thread.join()
+    with sending(server.url, config) as sender:
+        eventually(lambda: sender.is_up)
+        page.append(say(200))
+        eventually(lambda: sender.is_up is False)
+        page.clear()
+        eventually(lambda: sender.is_up)
 
 
 def test_an_answer_without_end_costs_no_more_than_the_bound(answering, monkeypatch):

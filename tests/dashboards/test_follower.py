@@ -54,15 +54,19 @@ def test_a_source_that_fails_for_a_while_is_down_for_that_while(exporter, rows):
     assert exporter.get("/readyz")[0] == 200
 
 
+def lose(exporter, output, row):
+    with JournalWriter(exporter.directory / output, batches=True, segment_bytes=1, retain_bytes=1) as journal:
+        deadline = time.monotonic() + 60
+        while f'kontrast_gaps_total{{output="{output}"}} 0.0' in exporter.metrics():
+            assert time.monotonic() < deadline
+            for _ in range(50):  # far more than one poll's worth between two polls
+                journal.append_batch(journal.last_batch_id + 1, [encode_row(row)])
+
+
 def test_gaps_are_counted(exporter, rows):
     exporter.write(*rows.of_everything())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
-    with JournalWriter(exporter.directory / "gauges", batches=True, segment_bytes=1, retain_bytes=1) as journal:
-        deadline = time.monotonic() + 60
-        while 'kontrast_gaps_total{output="gauges"} 0.0' in exporter.metrics():
-            assert time.monotonic() < deadline
-            for _ in range(50):  # far more than one poll's worth between two polls
-                journal.append_batch(journal.last_batch_id + 1, [encode_row(rows.gauges())])
+    lose(exporter, "gauges", rows.gauges())
     exporter.write(rows.gauges(topics=55))
     exporter.metrics_with(r"^kontrast_topics\{.*\} 55")
 
@@ -70,12 +74,7 @@ def test_gaps_are_counted(exporter, rows):
 def test_while_rows_are_lost_nothing_is_said_of_their_cluster(exporter, rows):
     exporter.write(*rows.of_everything())
     exporter.metrics_with(r"^kontrast_ready\{.*\} 1")
-    with JournalWriter(exporter.directory / "metadata", batches=True, segment_bytes=1, retain_bytes=1) as journal:
-        deadline = time.monotonic() + 60
-        while 'kontrast_gaps_total{output="metadata"} 0.0' in exporter.metrics():
-            assert time.monotonic() < deadline
-            for _ in range(50):
-                journal.append_batch(journal.last_batch_id + 1, [encode_row(rows.partition("t"))])
+    lose(exporter, "metadata", rows.partition("t"))
     exporter.metrics_with(r"^kontrast_ready\{.*\} 0")
     status, _, body = eventually(lambda: exporter.get("/readyz"), lambda answer: b"--rebuild" in answer[2])
     assert (status, b"rows of north were dropped or damaged" in body) == (503, True)
