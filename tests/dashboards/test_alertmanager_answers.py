@@ -7,6 +7,7 @@ import resource
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler
 
 import pytest

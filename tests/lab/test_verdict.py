@@ -35,15 +35,11 @@ def test_a_steady_growth_is_a_violation(reading, start, a_minute):
     assert sentence.startswith(f"serve: {reading} grew from ")
 
 
-def test_readings_that_only_move_are_no_violation():
+def test_readings_that_only_move_and_growth_within_the_warm_up_are_no_violation():
     draw = random.Random(1)
     moving = [80 * MEGABYTE + draw.uniform(-1, 1) * 8 * MEGABYTE for _ in range(60)]
-    assert grown(samples(moving, reading="rss_bytes")) == []
-
-
-def test_growth_within_the_warm_up_is_no_violation():
-    warming = [min(minute, 8) * 10 * MEGABYTE for minute in range(60)]
-    assert grown(samples(warming, reading="rss_bytes")) == []
+    for readings in (moving, [min(minute, 8) * 10 * MEGABYTE for minute in range(60)]):
+        assert grown(samples(readings, reading="rss_bytes")) == []
 
 
 def test_each_life_begins_anew_and_the_longest_is_judged():
