@@ -194,8 +194,9 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
     wait for a broker.
     """
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
-    back = {broker for broker, known in tx.header.brokers.items() if known.since_ms >= event.time_ms}
-    if not back.isdisjoint(event.failed_brokers) or (not event.first_write_ms and (back or len(due) > 1)):
+    failed, brokers = event.failed_brokers, tx.header.brokers
+    back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
+    if not back.isdisjoint(failed) or (not event.first_write_ms and (back or len(due) > 1)):
         return False
     return any(
         isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch and action.replica not in back

@@ -97,10 +97,9 @@ def test_a_term_cut_before_its_first_election_poisons_no_process():
     assert POISONED not in history.open_alerts()
 
 
-@pytest.mark.parametrize("named", [{}, {"zxid": -1}])  # ZooKeeper names the zxid of a deletion from 3.9 on
-def test_a_death_that_was_heard_of_before_controller_went_poisons_too(named):
+def test_a_death_that_was_heard_of_before_controller_went_poisons_too():
     history = ZnodeHistory().start(1, 2, 3, 4, topics={"t": {0: ([1, 2], 1, 0, [1, 2])}})
-    history.delete("/brokers/ids/2", **named)
+    history.broker_leaves(2)
     for broker in (3, 1):
         elect(history, broker)
     assert POISONED in history.open_alerts()
