@@ -128,8 +128,10 @@ def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     header.former.forget_deposed()
     # The controller stopped in an event with an observed write, or else in the oldest. If it loads, it goes on until
     # its first write.
-    due = [event for event in events if event.writes_due and event.id >= header.last_written_event]
+    due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
+    if stopped_in is not None and stopped_in.id < header.last_written_event:
+        stopped_in = None  # a later event has passed it over
     may_be_poisoned = header.profile.fences_writes and not tx.state.record.resync  # a gap hides how the term ended
     if may_be_poisoned and stopped_in is not None and stopped_in.begun and _is_among_removals(tx, stopped_in, due):
         registered = header.brokers.get(broker)
