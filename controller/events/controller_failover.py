@@ -130,10 +130,14 @@ def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     # its first write.
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
-    if stopped_in is not None and stopped_in.id < header.last_written_event:
-        stopped_in = None  # a later event has passed it over
-    may_be_poisoned = header.profile.fences_writes and not tx.state.record.resync  # a gap hides how the term ended
-    if may_be_poisoned and stopped_in is not None and stopped_in.begun and _is_among_removals(tx, stopped_in, due):
+    # A gap hides what the controller had in hand, and how its term ended.
+    hidden = header.term.is_found_again or tx.state.record.resync
+    if (
+        header.profile.fences_writes
+        and not hidden
+        and stopped_in is not None
+        and _is_among_removals(tx, stopped_in, due)
+    ):
         registered = header.brokers.get(broker)
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
@@ -191,11 +195,14 @@ def _failovers_with_writes_due(events: PendingEvents) -> list[Event]:
 def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> bool:
     """Return whether a removal from an ISR comes next.
 
-    A controller that wrote nothing in the event hung, or owed nothing, or read a later event or registration with it.
+    A later event with a write has passed this one over. A controller that wrote nothing in the event hung, or owed
+    nothing, or read a later event or registration with it.
     A departure with a broker that is back may have been missed, or handled in parts. To retry a topic's deletion may
     wait for a broker.
     """
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
+    if not event.begun or event.id < tx.header.last_written_event or event.time_ms <= tx.header.feed.caught_up_ms:
+        return False
     failed, brokers = event.failed_brokers, tx.header.brokers
     back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
     if not back.isdisjoint(failed) or (not event.first_write_ms and (back or len(due) > 1)):

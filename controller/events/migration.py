@@ -186,7 +186,7 @@ def broker_claimed(tx: Transaction) -> None:
         follow(header, PhaseEvidence.BROKER_CLAIMED)
         if not migration.exists:  # /migration was deleted before /controller, so this claim completes the rollback
             follow(header, PhaseEvidence.ZNODE_DELETED)
-        for name in migration.deletions_asked:
+        for name in migration.deletions_asked if header.settings.delete_topic_enable else ():
             topic = tx.state.topic(name)
             if topic is not None and topic.exists:
                 tx.state.put_topic(name, replace(topic, queued_for_deletion=True))
