@@ -131,13 +131,8 @@ def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     due = [event for event in events if event.writes_due]
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     # A gap hides what the controller had in hand, and how its term ended.
-    hidden = header.term.is_found_again or tx.state.record.resync
-    if (
-        header.profile.fences_writes
-        and not hidden
-        and stopped_in is not None
-        and _is_among_removals(tx, stopped_in, due)
-    ):
+    seen = header.profile.fences_writes and not (header.term.is_found_again or tx.state.record.resync)
+    if seen and stopped_in is not None and _is_among_removals(tx, stopped_in, due):
         registered = header.brokers.get(broker)
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
@@ -201,7 +196,8 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
     wait for a broker.
     """
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
-    if not event.begun or event.id < tx.header.last_written_event or event.time_ms <= tx.header.feed.caught_up_ms:
+    took_over_unseen = event.kind is EventKind.CONTROLLER_FAILOVER and not tx.header.term.began_ms
+    if not event.begun or took_over_unseen or event.id < tx.header.last_written_event:
         return False
     failed, brokers = event.failed_brokers, tx.header.brokers
     back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
