@@ -244,10 +244,10 @@ def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:
         if topic.queued_for_deletion:
             continue  # the remaining replicas of a deleted topic do not matter
         for number, partition in topic.partitions.items():
-            *_, under_replicated, at_min_isr, under_min_isr = leadership(topic, partition, rules)
+            *_, under_replicated, at_min_isr, _, rejects = leadership(topic, partition, rules)
             counted_in = {
                 Concern.OFFLINE: partition.problem in UNUSABLE,
-                Concern.UNDER_MIN_ISR: under_min_isr is not None,
+                Concern.UNDER_MIN_ISR: rejects is not None,
                 Concern.UNDER_REPLICATED: under_replicated is not None,
                 Concern.AT_MIN_ISR: at_min_isr is not None,
             }

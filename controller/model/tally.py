@@ -33,9 +33,10 @@ class GaugeCounts(msgspec.Struct, array_like=True):
     imbalanced: ByBroker = {}  # by the preferred leader, which does not lead
     sole_in_sync: ByBroker = {}  # by the one in-sync replica
     led_by: ByBroker = {}
-    under_replicated: ByBroker = {}  # by leader, as are the next two
+    under_replicated: ByBroker = {}  # by leader, as are the next three
     at_min_isr: ByBroker = {}
     under_min_isr: ByBroker = {}
+    rejecting: ByBroker = {}  # under the minimum, also by a dead replica that is still in the ISR
     unproven_on: ByBroker = {}  # replicas that need not exist, as of a partition without a state, or being added
 
     def copy(self) -> GaugeCounts:
@@ -56,6 +57,7 @@ class GaugeCounts(msgspec.Struct, array_like=True):
             self.under_replicated,
             self.at_min_isr,
             self.under_min_isr,
+            self.rejecting,
         )
 
     @property
@@ -75,8 +77,8 @@ class GaugeCounts(msgspec.Struct, array_like=True):
 
     @property
     def under_min_isr_partitions(self) -> int:
-        """Return the number of partitions with fewer in-sync replicas than acks=all needs."""
-        return sum(self.under_min_isr.values())
+        """Return the number of partitions with fewer live in-sync replicas than acks=all needs."""
+        return sum(self.rejecting.values())
 
 
 class CountingRules(NamedTuple):

@@ -45,14 +45,17 @@ def leadership(topic: Topic, partition: Partition, rules: CountingRules) -> _Lea
             may_lag = rules.adding_need_not_lead and preferred in adding
             imbalanced = preferred if (preferred in isr if may_lag else leader != preferred) else None
     if leader < 0:
-        return named, preferred, imbalanced, sole, None, None, None, None
+        return named, preferred, imbalanced, sole, None, None, None, None, None
     excused = len(adding) if rules.adding_need_not_follow else 0
     lacks = is_under_replicated(len(isr), len(replicas), excused)
-    if (partition.queue or partition.absent) and partition.problem not in UNUSABLE:
-        isr = foreseen(partition, value, partition.absent).isr  # a dead replica is none for acks=all
-    margin = len(isr) - needed_in_sync(topic.min_insync_replicas, leader, len(replicas), rules)
-    at_min, under_min = leader if margin == 0 else None, leader if margin < 0 else None
-    return named, preferred, imbalanced, sole, leader, leader if lacks else None, at_min, under_min
+    needed = needed_in_sync(topic.min_insync_replicas, leader, len(replicas), rules)
+    at_min, under_min = leader if len(isr) == needed else None, leader if len(isr) < needed else None
+    rejects = under_min
+    if (
+        partition.queue or partition.absent
+    ) and partition.problem not in UNUSABLE:  # a dead replica is none for acks=all
+        rejects = leader if len(foreseen(partition, value, partition.absent).isr) < needed else None
+    return named, preferred, imbalanced, sole, leader, leader if lacks else None, at_min, under_min, rejects
 
 
 class GaugeIndex:
@@ -224,7 +227,7 @@ def _ordinary_leadership(
     sole = [value.leader for value in values if len(value.isr) == 1]
     least = topic.min_insync_replicas
     at_min = [at.leader for at in values if needed_in_sync(least, at.leader, len(at.isr), rules) == len(at.isr)]
-    return leaders, preferred, imbalanced, sole, leaders, (), at_min, ()
+    return leaders, preferred, imbalanced, sole, leaders, (), at_min, (), ()
 
 
 def _count_replicas(counts: GaugeCounts, topic: Topic) -> Iterator[Iterable[BrokerId]]:

@@ -140,7 +140,7 @@ def judged(  # noqa: PLR0913 (all that decides it)
 
 def absent_in_sync(value: LeaderAndIsr | None, header: Header) -> tuple[BrokerId, ...]:
     """Return the in-sync replicas that the next controller will remove. It never empties an ISR."""
-    if value is None or header.acting or header.led_by_kraft:
+    if value is None or all(map(header.brokers.__contains__, value.isr)) or header.acting or header.led_by_kraft:
         return ()
     gone = tuple([broker for broker in value.isr if broker not in header.brokers])
     return () if len(gone) == len(value.isr) else gone
@@ -163,7 +163,7 @@ def foreseen(partition: Partition, value: LeaderAndIsr, absent: tuple[BrokerId, 
 
     Clients do not wait for these writes. A dead replica in an ISR holds up acks=all as a removed one does.
     """
-    if partition.write_due:
+    if partition.queue and partition.write_due:
         return partition.value(value.controller_epoch) or value
     return msgspec.structs.replace(value, isr=tuple([at for at in value.isr if at not in absent])) if absent else value
 

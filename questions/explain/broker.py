@@ -10,12 +10,12 @@ from controller.contract.remedies.reassignments import REASSIGN
 from controller.contract.row import NOT_KNOWN_MS
 from controller.rules.releases import release_word
 from controller.view.flawed_znodes import FlawedZnode, flawed_znodes
-from controller.view.health import is_without_session
+from controller.view.health import is_without_session, whereabout
 from controller.view.returns import bring_back
 from controller.view.types import Broker, Context, Header
 from questions.doubts import blindness
 from questions.explain.causes import causes_of, last_writes
-from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about, whereabout
+from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about
 from questions.known_brokers import host_of
 from questions.picture import Origin, Picture
 from wording.facts import Fact
@@ -44,7 +44,7 @@ def explain_broker(picture: Picture, broker: BrokerId, *, decommission: bool = F
     return explanation_of(
         picture,
         f"broker {broker}",
-        whereabout(broker, picture).removeprefix(f"broker {broker} "),
+        whereabout(broker, picture.context.header, knows_past=False).removeprefix(f"broker {broker} "),
         is_well=registered is not None and not is_without_session(broker, header) and not _flawed(header, broker),
         since=None if registered is not None else picture.since(away_ms),
         statements=_statements(picture, broker, decommission=decommission),

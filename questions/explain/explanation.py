@@ -9,7 +9,6 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
-from controller.view.health import whereabout as where
 from questions.check import Finding, finding_of
 from questions.doubts import blindness, doubts_beside
 from questions.picture import Beginning, Picture
@@ -127,11 +126,6 @@ def findings_about(
         return named or of_broker or (bool(group) and row.group == group)
 
     return tuple([finding_of(row, picture) for row in picture.alerts if is_about(row)])
-
-
-def whereabout(broker: BrokerId, picture: Picture) -> str:
-    """Return whether the broker is live, or how it left. Without a past, only its absence is known."""
-    return where(broker, picture.context.header, knows_past=False)
 
 
 def since_zxid(zxid: Zxid) -> str:

@@ -23,6 +23,7 @@ from controller.view.health import (
     reason_for,
     successor,
     takes_acks_all,
+    whereabout,
 )
 from controller.view.held_back import held_back
 from controller.view.types import Partition, Topic
@@ -35,7 +36,6 @@ from questions.explain.explanation import (
     explanation_of,
     findings_about,
     since_zxid,
-    whereabout,
 )
 from questions.picture import Origin, Picture
 from wording.facts import replicas_in_words
@@ -237,7 +237,7 @@ class _PartitionFacts:
             role += ["being added"] if broker in partition.adding else []
             role += ["being removed"] if broker in partition.removing else []
             role += ["its log directory failed"] if broker in partition.offline_dirs else []
-            says = f"{whereabout(broker, self._picture)}{rack}: {', '.join(role)}"
+            says = f"{whereabout(broker, header, knows_past=False)}{rack}: {', '.join(role)}"
             found.append(Statement("" if found else "replicas", says))
         return found
 
@@ -341,7 +341,8 @@ class _PartitionFacts:
 
     def _unless_unclean(self, value: LeaderAndIsr, in_sync: Sequence[BrokerId]) -> str:
         """Return that another replica may be elected before, empty if it may not."""
-        elected = self._elected_uncleanly(value, self._partition.replicas)
+        online = [at for at in self._header.brokers if at not in self._partition.offline_dirs]
+        elected = self._elected_uncleanly(value, online)
         lagging = [at for at in self._partition.replicas if at not in value.isr]
         before = f"the next controller elects broker {elected} before, and loses records"
         if elected is None:
@@ -370,27 +371,25 @@ class _PartitionFacts:
     def _certainty_of_unclean(self) -> Certainty:
         return Certainty.ASSUMED if self._topic.unclean_election is None else Certainty.EXPECTED
 
-    def _elected_uncleanly(self, value: LeaderAndIsr, candidates: Sequence[BrokerId]) -> BrokerId | None:
+    def _elected_uncleanly(self, value: LeaderAndIsr, online: Sequence[BrokerId]) -> BrokerId | None:
         """Return the broker that a controller elects uncleanly if it may, None if it may not or finds no live one."""
-        online = [at for at in self._header.brokers if at in candidates and at not in self._partition.offline_dirs]
         header, by_topic = self._header, self._topic.unclean_election
         moves = header.controller == value.leader  # with the leader, so another broker's setting decides
         next_ones = header.brokers.keys() - {value.leader} if moves else {header.controller}
         may = any(map(header.allows_unclean_election_by, next_ones)) if by_topic is None else by_topic
-        elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=may)
+        elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=True) if may else None
         return elected.leader if elected is not None and elected.unclean else None
 
-    def _next_leader(self, value: LeaderAndIsr) -> Iterator[Statement]:
+    def _next_leader(self, value: LeaderAndIsr) -> list[Statement]:
         online = [at for at in self._header.brokers if at != value.leader and at not in self._partition.offline_dirs]
         elected = elect_offline(self._partition.replicas, value.isr, online, allow_unclean=False)
         uncleanly = self._elected_uncleanly(value, online) if elected is None else None
         if elected is None and uncleanly is not None:
             lost = f"the records that only broker {value.leader} has are lost for good"
             says = f"broker {uncleanly} at once, by an unclean election, and {lost}"
-            yield Statement("next leader", says, self._certainty_of_unclean())
-            yield Statement("do", f"Set unclean.leader.election.enable=false before broker {value.leader} stops.")
-            return
+            step = f"Set unclean.leader.election.enable=false before broker {value.leader} stops."
+            return [Statement("next leader", says, self._certainty_of_unclean()), Statement("do", step)]
         says = f"none. Without broker {value.leader} it goes offline"
         if elected is not None:
             says = f"broker {elected.leader}, should broker {value.leader} fail"
-        yield Statement("next leader", says, Certainty.EXPECTED)
+        return [Statement("next leader", says, Certainty.EXPECTED)]

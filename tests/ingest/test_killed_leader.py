@@ -133,7 +133,7 @@ def assert_shown_as_in_zookeeper(checked: Checked, watching: Watching, znodes: d
     later = copy(checked)
     later.last, later.partitions, later.brokers = dict(checked.last), dict(checked.partitions), dict(checked.brokers)
     later.provisional, later.records = dict(checked.provisional), list(checked.records)
-    later._expected, later._ended, later._stored = set(checked._expected), dict(checked._ended), dict(checked._stored)
+    later._expected, later._ended, later._stored = copy(checked._expected), copy(checked._ended), copy(checked._stored)
     beat = next(record for record in reversed(checked.records) if record.kind is RecordKind.HEARTBEAT)
     last = checked.records[-1]
     for number in range(1, 14):
