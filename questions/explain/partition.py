@@ -49,7 +49,7 @@ _INTERVAL = "leader.imbalance.check.interval.seconds"
 
 def not_preferred(picture: Picture, partition: Partition, value: LeaderAndIsr) -> Statement:
     """Return the reason why another replica leads than the preferred one, and when that ends."""
-    preferred, header = partition.replicas[0], picture.header
+    preferred, header = partition.replicas[0], picture.context.header
     why = _why(picture, preferred, is_in_sync=preferred in value.isr)
     if preferred not in header.brokers:
         when = f"It can lead again once broker {preferred} is back and in sync"
@@ -133,7 +133,7 @@ class _PartitionFacts:
     """A partition with the facts for its explanation."""
 
     def __init__(self, picture: Picture, tp: TopicPartition, topic: Topic, partition: Partition) -> None:
-        self._picture, self._header, self._tp = picture, picture.header, tp
+        self._picture, self._header, self._tp = picture, picture.context.header, tp
         self._topic, self._partition, self._value = topic, partition, partition.zk_state
         self._is_one_look = picture.origin is Origin.LOOK
         self._predicted = partition.value(self._header.controller_epoch)
