@@ -131,9 +131,7 @@ def assert_shown_as_in_zookeeper(checked: Checked, watching: Watching, znodes: d
     checked.check_znodes(znodes)
     checked.check_offline(znodes)
     later = copy(checked)
-    later.last, later.partitions, later.brokers = dict(checked.last), dict(checked.partitions), dict(checked.brokers)
-    later.provisional, later.records = dict(checked.provisional), list(checked.records)
-    later._expected, later._ended, later._stored = copy(checked._expected), copy(checked._ended), copy(checked._stored)
+    vars(later).update({at: copy(of) for at, of in vars(checked).items() if isinstance(of, dict | list | set)})
     beat = next(record for record in reversed(checked.records) if record.kind is RecordKind.HEARTBEAT)
     last = checked.records[-1]
     for number in range(1, 14):
