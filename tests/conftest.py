@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pytest
+from hypothesis import settings
 
 from cli.embedded.kafka import KafkaCluster
 from cli.embedded.zookeeper import ZooKeeper
@@ -48,6 +49,9 @@ _WHERE_SERVERS_ARE = "shared_servers"  # in xdist's input for the processes that
 
 # Tests that use one of these fixtures form a group of its name, so that one process makes the fixture once.
 _MADE_ONCE = ("spark", "incident_prometheus")
+
+settings.register_profile("untimed", deadline=None)  # because several processes share the cores
+settings.load_profile("untimed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

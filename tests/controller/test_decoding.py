@@ -7,7 +7,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from controller.contract.decoding import JsonDecoder, MsgpackDecoder, UndecodableError
 from controller.contract.outputs import BadRowError, decode_row, encode_row
@@ -108,7 +108,6 @@ def damaged(valid: list[bytes]) -> st.SearchStrategy[bytes]:
     [(VALID_RECORDS, decode_record, encode_record, BadRecordError), (VALID_ROWS, decode_row, encode_row, BadRowError)],
     ids=("record", "row"),
 )
-@settings(deadline=None)
 @given(data=st.data())
 def test_any_bytes_are_decoded_or_refused(valid, decode, encode, refused, data):
     with contextlib.suppress(refused):
@@ -116,7 +115,6 @@ def test_any_bytes_are_decoded_or_refused(valid, decode, encode, refused, data):
         assert decode(encode(decoded)) == decoded
 
 
-@settings(deadline=None)
 @given(st.binary() | st.builds(lambda end: STORED_HEADER[2:end], st.integers(2, len(STORED_HEADER) - 1)))
 def test_any_bytes_that_are_no_stored_state_are_refused(encoded):
     with pytest.raises(StateVersionError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import example, given, strategies as st
 
 from controller.contract.effect_rows import Request, Transition
 from controller.contract.metadata_rows import PartitionRow, TopicRow
@@ -90,7 +90,6 @@ def test_states_that_belong_to_several_events_are_as_one_by_one() -> None:
     assert_as_one_by_one(history.records)
 
 
-@settings(deadline=None)
 @given(
     cuts=st.sets(st.integers(1, len(LIFE) - 1)),
     lost=st.sets(st.integers(0, len(LIFE) - 1), max_size=2),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 from kazoo.exceptions import ConnectionLoss
 from kazoo.protocol.serialization import Exists, GetChildren, GetData
 
@@ -62,7 +62,6 @@ def damaged(valid: bytes) -> st.SearchStrategy[bytes]:
     )
 
 
-@settings(deadline=None)
 @given(st.binary() | damaged(READ))
 def test_any_bytes_are_an_answer_or_a_lost_connection(buffer):
     try:
@@ -73,7 +72,6 @@ def test_any_bytes_are_an_answer_or_a_lost_connection(buffer):
     assert len(answer.results) == len(PATHS)
 
 
-@settings(deadline=None)
 @given(st.sampled_from([Exists.type, GetData.type, GetChildren.type]), st.binary() | damaged(VALUE) | damaged(CHILDREN))
 def test_any_bytes_are_the_answer_to_a_single_read_or_a_lost_connection(operation, buffer):
     try:

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, strategies as st
 
 from transport.disk import Fsync
 from transport.journal import JournalWriter
@@ -430,7 +430,6 @@ def test_a_reader_beside_the_writer_sees_each_line_once_and_whole(tmp_path: Path
     assert seen == [line for batch_rows in rows for line in batch_rows]
 
 
-@settings(deadline=None)
 @given(
     appends=st.lists(st.lists(st.binary(max_size=30).map(lambda line: b"x" + line.replace(b"\n", b"")), max_size=5)),
     segment_bytes=st.integers(1, 100),
