@@ -135,7 +135,7 @@ def test_the_timeline_is_complete_without_a_reload_and_shows_nothing_of_now(tmp_
         story = Story("orders").begin().crash(1).to_the_present()
         exporter.write(*story.rows())
         exporter.page_with("/api/v1/clusters", '"cluster":"orders","unknown":null')
-        page = visit_at(exporter, "/clusters/orders/timeline")
+        page = visit_at(exporter, "/clusters/orders/timeline?window=900")
         page.locator("#history:not([data-again])").wait_for()
         page.get_by_text("BrokerChange: broker 1 left").first.wait_for()
         assert page.locator("#history .band, .counts, #impact, .incident").count() == 0
