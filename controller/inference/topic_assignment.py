@@ -114,8 +114,8 @@ def _was_reassigned(
 ) -> bool:
     """Return whether a reassignment ended whose course was not seen.
 
-    Such a partition has a replica in sync that was never assigned, or its ISR and its znode are as requested. If
-    somebody removed the request, which alone shows a target up to 2.3, live replicas are neither in ISR nor znode.
+    Such a partition has a replica in sync that was never assigned, or its ISR and its znode are as requested. Up
+    to 2.3 only the request shows the target. If somebody removed it, live replicas have left both ISR and znode.
     """
     asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in header.triggers.reassign or ()}
     dropped = set(partition.replicas) - set(written.replicas)

@@ -323,8 +323,7 @@ def _no_live_in_sync(
         assigned = f"{listed(value.isr, 'is')} in sync, but {listed(replicas, 'is')} assigned"
         return f"no in-sync broker is assigned: {assigned}. No return and no failover elects one"
     back = "its directory is back" if partition.offline_dirs else f"{one_of(in_reach)} returns"
-    lossy = ", even if records are lost, because unclean elections are allowed"
-    lossy = lossy if {*in_reach} - {*value.isr} else ""
+    lossy = ", even if records are lost, because unclean elections are allowed" if {*in_reach} - {*value.isr} else ""
     return f"no live in-sync replica: {where(value.isr)}. It stays offline until {back}{lossy}"
 
 

@@ -31,7 +31,9 @@ from controller.view.partition_issues import index_issues
 from lab.modelled_cluster.zookeeper import Znode
 
 CHUNKS = 2
-_LOOKED_AT = 6  # one of so many records is also applied after a restart of the job, and its counts are made anew
+_LOOKED_AT = (
+    6  # one of so many records is also applied after a restart of the job, and what it left is counted from nothing
+)
 LEGAL_MOVES = {
     subject: {(state.word, target.word) for target, states in table.items() for state in states}
     for subject, table in (("partition", PARTITION_VALID_PREVIOUS), ("replica", REPLICA_VALID_PREVIOUS))
@@ -181,8 +183,8 @@ class Checked:
         require("counts equal a recount", tally.gauges == counted, (tally.gauges, counted))
         issues, offline_by_topic = index_issues(context.topics, header)
         found = {key: group.count for key, group in tally.issues.items()}
-        anew = {key: group.count for key, group in issues.items()}
-        require("issues equal a recount", found == anew, _difference(found, anew))
+        recount = {key: group.count for key, group in issues.items()}
+        require("issues equal a recount", found == recount, _difference(found, recount))
         require("offline partitions equal a recount", tally.offline_by_topic == offline_by_topic)
         self._counted = kept
 
@@ -191,12 +193,12 @@ class Checked:
         for name, topic in context.topics:
             for number, each in topic.partitions.items():
                 due = each.value(header.controller_epoch)
-                anew = judged(each, topic, header, header.counting_rules, due, header.time_ms)
-                found, expected = (each.problem, each.in_sync_lacking), (anew.problem, anew.in_sync_lacking)
+                again = judged(each, topic, header, header.counting_rules, due, header.time_ms)
+                found, expected = (each.problem, each.in_sync_lacking), (again.problem, again.in_sync_lacking)
                 row = self.partitions[name, number]
                 shown = (row.problem, row.in_sync_lacking)
                 text = (name, number, found, expected, shown)
-                require("problems at a heartbeat are those that are judged anew", found == expected, text)
+                require("problems at a heartbeat are those that another judgement finds", found == expected, text)
                 word = each.problem.value if each.problem else None
                 require("rows have the problems", shown == (word, each.in_sync_lacking), text)
 
@@ -330,11 +332,11 @@ def _in_batches(records: Sequence[Record]) -> list[list[int]]:
     return [list(batch) for _, batch in found]
 
 
-def _difference(kept: object, anew: object) -> object:
+def _difference(kept: object, recount: object) -> object:
     assert isinstance(kept, dict)
-    assert isinstance(anew, dict)
-    keys = {key for key in {*kept, *anew} if kept.get(key) != anew.get(key)}
-    return {key: (kept.get(key), anew.get(key)) for key in keys}
+    assert isinstance(recount, dict)
+    keys = {key for key in {*kept, *recount} if kept.get(key) != recount.get(key)}
+    return {key: (kept.get(key), recount.get(key)) for key in keys}
 
 
 def _difference_of(again: Sequence[Row], kept: Sequence[Row]) -> str:
