@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import starmap
 from typing import ClassVar, Final, TypeAlias
 
 import msgspec
@@ -17,7 +18,7 @@ from questions.doubts import doubts
 from questions.everywhere.lint import told_by_check
 from questions.incidents import incidents_in
 from questions.picture import Beginning, Picture
-from questions.question import Question
+from questions.question import NotFoundError, Question
 from questions.state import (
     ClusterState,
     Counts,
@@ -156,16 +157,6 @@ class Unread(msgspec.Struct, frozen=True):
 Checked: TypeAlias = "Health | Unread"
 
 
-def unread(cluster: str, reason: str) -> Unread:
-    """Return a cluster of which nothing was read."""
-    return Unread((reason,), cluster, not_known(reason))
-
-
-def worst_first(clusters: Iterable[Checked]) -> list[Checked]:
-    """Return the clusters in the order of a list."""
-    return sorted(clusters, key=lambda each: rank(each.state, getattr(each, "counts", None), each.cluster))
-
-
 def said_together(clusters: Sequence[Checked], *, is_long: bool = False) -> Said:
     """Yield the only cluster, or a count of each state, each cluster that is not well, and the names of the others."""
     if len(clusters) == 1:
@@ -215,6 +206,18 @@ def check(picture: Picture) -> Health:
     counts, groups = counts_in(picture), groups_in(picture.context)
     state = state_of(picture, counts, damage_of(groups), incidents_in(picture, groups))
     return msgspec.structs.replace(health_of(picture, counts, state), ahead=tuple(told_by_check(picture)))
+
+
+def check_each(clusters: Mapping[str, Picture | NotFoundError]) -> list[Checked]:
+    """Check clusters, worst first. One that was not read has the reason."""
+
+    def checked(cluster: str, found: Picture | NotFoundError) -> Checked:
+        if isinstance(found, Picture):
+            return check(found)
+        return Unread((str(found),), cluster, not_known(str(found)))
+
+    every = starmap(checked, clusters.items())
+    return sorted(every, key=lambda each: rank(each.state, getattr(each, "counts", None), each.cluster))
 
 
 def health_of(picture: Picture, counts: Counts, state: ClusterState) -> Health:

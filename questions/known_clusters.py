@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from controller.contract.metadata_rows import PartitionRow
-from controller.view.types import Context
 from questions.clients.groups import NO_CLIENTS, Clients
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import BLINDING, doubts, silent_process
@@ -66,7 +64,6 @@ class KnownClusters:
         self.why_incomplete = why_incomplete
         self._why_unread = why_unread
         self.stale_after_ms = stale_after_ms
-        self._whole: tuple[tuple[str, int], Context] | None = None  # 200,000 partitions take some hundred MB
 
     def at(self, name: str, asked_ms: int | None) -> KnownCluster:
         """Return the cluster at the nearest kept moment, None for now. Raise NotFoundError if no moment is kept."""
@@ -95,15 +92,6 @@ class KnownClusters:
     def why_unknown(self, found: ClusterSnapshot) -> str | None:
         """Return why the present state of the cluster is not known, or None if it is known."""
         return self._why_unread(found.cluster) or why_unread(found)
-
-    def whole(self, found: ClusterSnapshot) -> Context:
-        """Return the present cluster with every partition. Only the newest is kept, for one thread."""
-        version = (found.cluster, self.memory.version(found.cluster, PartitionRow.output))
-        if self._whole is None or self._whole[0] != version:
-            self._whole = None  # never two at once
-            everything = KnownCluster(self, found.cluster).snapshot(None)
-            self._whole = (version, everything.picture(ranks=self.ranks).context)
-        return self._whole[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +151,7 @@ class KnownCluster:
     def whole(self) -> Picture:
         """Return the present cluster with every partition. This takes seconds for 200,000 partitions."""
         found = self.snapshot()
-        picture = found.picture(present=self.present(found), context=self.clusters.whole(found))
+        picture = found.picture(present=self.present(found), context=self.memory.whole(found, self.clusters.ranks))
         return replace(picture, clients=self.clients)
 
     def judged(self) -> Overview:

@@ -18,6 +18,8 @@ from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.job_row import ClusterProgress, JobRow
 from controller.contract.metadata_rows import BrokerRow, PartitionRow
 from controller.contract.row import Row
+from controller.rules.topic_ranks import TopicRanks
+from controller.view.types import Context
 from questions.cluster_rows import ClusterRows, ClusterSnapshot
 from questions.past import PAST_ROWS, Past, Replacement
 from wording.sentences import joined
@@ -55,6 +57,7 @@ class Memory:
             source: defaultdict(lambda: deque(maxlen=past_rows)) for source in sources
         }
         self._jobs: dict[str, JobRow] = {}
+        self._whole: tuple[tuple[object, ...], Context] | None = None
 
     def apply(self, row: Row | JobRow, source: str = "") -> bool:
         """Apply a row of this source. Return False if a newer one of its subject is known."""
@@ -135,6 +138,17 @@ class Memory:
         found = known.snapshot(name, self._clock_behind_ms(source, name), at_ms, topics)
         shared = self._shared(name)
         return dataclasses.replace(found, shared=shared) if shared else found
+
+    def whole(self, found: ClusterSnapshot, ranks: TopicRanks, at_ms: int | None = None) -> Context:
+        """Return a cluster that was read with every partition. One thread may ask, because the last answer is kept."""
+        assert found.gauges is not None, "a cluster that was read"
+        version = self.version(found.cluster, PartitionRow.output)
+        asked = (found.cluster, at_ms, version, found.gauges.status, found.gauges.ensemble)
+        if self._whole is None or self._whole[0] != asked:
+            self._whole = None  # never two at once, because 200,000 partitions take some hundred MB
+            everything = self.cluster(found.cluster, at_ms, None) or found
+            self._whole = asked, everything.picture(ranks=ranks).context
+        return self._whole[1]
 
     def kept(self, cluster: str) -> Kept | None:
         """Return the span in which the cluster's whole state is known, if any."""

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias
 
-from questions.question import EVERYTHING_NOW, Scope
+from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 
 if TYPE_CHECKING:
-    from questions.check import Checked
     from questions.picture import Picture
 
 PROBE_PATIENCE_SECONDS: Final = 5.0  # monitoring systems kill a plugin that does not answer
 UNNAMED: Final = "cluster"  # name of a cluster that has no name
 
-Look: TypeAlias = "Callable[[], Sequence[Checked]]"
+Looked: TypeAlias = "Mapping[str, Picture | NotFoundError]"  # clusters by name, or why one was not read
+Look: TypeAlias = "Callable[[], Looked]"
 
 
 class Source(Protocol):
@@ -35,7 +35,5 @@ class Source(Protocol):
         """
 
     def looking(self, stop: threading.Event) -> AbstractContextManager[Look]:
-        """Return a function that checks the clusters of the source, and raises as `picture` does."""
-        from questions.check import check  # not for --help
-
-        return nullcontext(lambda: [check(self.picture(EVERYTHING_NOW, stop))])
+        """Return a function that returns the clusters of the source, and raises as `picture` does."""
+        return nullcontext(lambda: {"": self.picture(EVERYTHING_NOW, stop)})

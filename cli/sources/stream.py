@@ -6,24 +6,21 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import ClassVar, Final
 
 import msgspec
 
 from cli.followed_outputs import Followed, Where, followed, lines_until_now
 from cli.printing import standard_error
-from cli.sources import Look, Source
+from cli.sources import Look, Looked, Source
 from controller.contract.outputs import BadRowError, decode_row
 from controller.contract.row import Row
 from dashboards.errors import ServeError
 from ingest.errors import StoppedError
 from ingest.files.data_directory import Until
-from questions.check import Checked, Health, check, unread, worst_first
-from questions.cluster_rows import ClusterSnapshot
 from questions.known_clusters import now_ms, present_of
 from questions.memory import Memory
-from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overviews
 from questions.picture import Picture, Present
 from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from streaming.config import BrokersConfig
@@ -60,45 +57,36 @@ class StreamSource(Source):
             return self._of_changes({cluster: begun[cluster]}, scope, stop)(cluster)
         with self._followed(stop) as outputs:
             cluster = self._chosen(outputs.names())
-            found, _ = self._snapshot(outputs, cluster, topics=None)
-            present, lacking = self._present(outputs, found), outputs.lacking(cluster)
-        story = self._story(scope, cluster, stop)
-        picture = found.picture(present=present, ranks=self.brokers.topic_ranks)
-        return msgspec.structs.replace(picture, story=story, lacking=lacking)
+            picture = self._of_outputs(outputs, cluster)
+        return msgspec.structs.replace(picture, story=self._story(scope, cluster, stop))
 
     @contextmanager
     def looking(self, stop: threading.Event) -> Iterator[Look]:
-        """Yield a function that checks every cluster, or the chosen one. It follows outputs meanwhile."""
+        """Yield a function that returns every cluster, or the chosen one. It follows outputs meanwhile."""
         if self._begun(stop):
             yield lambda: self._each_of_changes(stop)
             return
         with self._followed(stop) as outputs:
+            yield lambda: self._each(outputs.names(), partial(self._of_outputs, outputs))
 
-            def health(cluster: str) -> Health:
-                found, at_ms = self._snapshot(outputs, cluster)
-                return overviews.health(found, self._present(outputs, found), at_ms, outputs.lacking(cluster))
-
-            overviews = Overviews(outputs.memory, Presentation(), self.brokers.topic_ranks, lambda _: "")
-            yield lambda: self._each(outputs.names(), health)
-
-    def _each_of_changes(self, stop: threading.Event) -> list[Checked]:
+    def _each_of_changes(self, stop: threading.Event) -> Looked:
         begun = self._begun(stop)
         chosen = begun if self.cluster is None else {self.cluster: begun.get(self.cluster)}
-        picture = self._of_changes(chosen, EVERYTHING_NOW, stop)
-        return self._each(begun, lambda cluster: check(picture(cluster)))
+        return self._each(begun, self._of_changes(chosen, EVERYTHING_NOW, stop))
 
-    def _each(self, known: Collection[str], health: Callable[[str], Health]) -> list[Checked]:
-        """Check the chosen or only cluster, or every one that is known or configured. Raise NotFoundError."""
+    def _each(self, known: Collection[str], picture: Callable[[str], Picture]) -> Looked:
+        """Return the chosen or only cluster, or every one that is known or configured. Raise NotFoundError."""
         names = sorted({*known, *self.configured})
         if self.cluster is not None or len(names) < 2 or not known:
-            return [health(self._chosen(known))]
-        found: list[Checked] = []
+            only = self._chosen(known)
+            return {only: picture(only)}
+        found: dict[str, Picture | NotFoundError] = {}
         for name in names:
             try:
-                found.append(health(name))
+                found[name] = picture(name)
             except NotFoundError as error:
-                found.append(unread(name, str(error)))
-        return worst_first(found)
+                found[name] = error
+        return found
 
     def _begun(self, stop: threading.Event) -> Mapping[str, int | None]:
         """Return the beginning of each cluster's newest complete read until the moment, empty for outputs."""
@@ -139,22 +127,19 @@ class StreamSource(Source):
                 raise StoppedError
             yield outputs
 
-    def _snapshot(
-        self, outputs: Followed, name: str, topics: Collection[str] | None = ()
-    ) -> tuple[ClusterSnapshot, int | None]:
-        """Return a cluster that was read, and its moment. Raise NotFoundError, or ServeError while none can be read."""
+    def _of_outputs(self, outputs: Followed, name: str) -> Picture:
+        """Return a cluster that was read. Raise NotFoundError, or ServeError while none can be read."""
         if not outputs.is_up:
             raise ServeError(f"{self.where.address} cannot be read now")
         if name in outputs.newer():
             raise NotFoundError(f"a newer Kontrast wrote the rows of cluster {name}. Upgrade this one")
         at_ms = moment_in(outputs.memory, name, self.until, self.where.address)
-        found = outputs.memory.cluster(name, at_ms, topics)
+        found = outputs.memory.cluster(name, at_ms)
         if found is None or found.gauges is None or found.controller is None:
             raise NotFoundError(f"no complete read of cluster {name} has arrived yet (see `kontrast status`)")
-        return found, at_ms
-
-    def _present(self, outputs: Followed, found: ClusterSnapshot) -> Present | None:
-        return present_of(outputs.memory, found, self.where.stale_after_ms) if self.is_live else None
+        present = present_of(outputs.memory, found, self.where.stale_after_ms) if self.is_live else None
+        context = outputs.memory.whole(found, self.brokers.topic_ranks, at_ms)
+        return msgspec.structs.replace(found.picture(present=present, context=context), lacking=outputs.lacking(name))
 
     def _story(self, scope: Scope, cluster: str, stop: threading.Event) -> tuple[Row, ...] | None:
         """Return the rows that the question keeps, in order, if every output is readable."""

@@ -23,7 +23,7 @@ from questions import incidents as question
 from questions.check import Finding, Health, finding_of, health_of
 from questions.clients.groups import NO_CLIENTS, Clients, troubled_in
 from questions.cluster_rows import ClusterSnapshot
-from questions.damage import PartitionGroup, Topics, cause_key, damage_of, groups_of, place_of
+from questions.damage import Topics, cause_key, damage_of, groups_of, place_of
 from questions.doubts import silence
 from questions.incidents import incidents_in, is_own
 from questions.known_brokers import host_of
@@ -32,7 +32,7 @@ from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, 
 from questions.overview.incident_cards import Incident, Presentation, card_of
 from questions.overview.recent import KnownPast, News, Strip, changes_before, day_begin_ms, hours_of, strip_of
 from questions.picture import Picture, Present, oldest
-from questions.state import ClusterState, State, count_brokers_away, counts_of, not_known, rank, state_of
+from questions.state import ClusterState, Counts, State, count_brokers_away, counts_of, not_known, rank, state_of
 from wording.facts import Departure
 from wording.times import age
 
@@ -209,21 +209,6 @@ class Overviews:
         phase, quorum = row.phase.replace("_", " "), self._quorum(found.cluster)
         return WayToKRaft(phase, row.since_ms, row.next_step, row.rollback_sentence, row.missing_brokers, quorum)
 
-    def health(
-        self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None, lacking: tuple[str, ...] = ()
-    ) -> Health:
-        """Return the health of a cluster that was read, with every open alert. `lacking` outputs lost its rows."""
-        assert found.gauges is not None, "a cluster that was read"
-        picture = msgspec.structs.replace(found.picture(present=present), lacking=lacking)
-        groups, _ = self._groups(found, at_ms)
-        return _health(found, found.gauges, picture, groups, incidents_in(picture, groups))
-
-    def _groups(self, found: ClusterSnapshot, at_ms: int | None) -> tuple[Sequence[PartitionGroup], Topics]:
-        """Return the groups of partitions that clients cannot use, and the topics of these partitions."""
-        rows = (*found.unusable, *found.under_min_isr)
-        topics = self._topics({row.topic for row in rows}, found.cluster, at_ms)
-        return groups_of(rows, topics, self._ranks), topics
-
     def overview(
         self, found: ClusterSnapshot, present: Present | None, at_ms: int | None = None, clients: Clients = NO_CLIENTS
     ) -> Overview:
@@ -232,9 +217,12 @@ class Overviews:
         if unknown is not None or gauges is None:
             return unread(found.cluster, unknown or "no counts are kept")
         picture = found.picture(oldest(found.open_alerts), present)
-        groups, topics = self._groups(found, at_ms)
+        rows = (*found.unusable, *found.under_min_isr)
+        topics = self._topics({row.topic for row in rows}, found.cluster, at_ms)
+        groups = groups_of(rows, topics, self._ranks)
         incidents = incidents_in(picture, groups)
-        health = _health(found, gauges, picture, groups, incidents)
+        counts = _counts(found, gauges)
+        health = health_of(picture, counts, state_of(picture, counts, damage_of(groups), incidents))
         made = (card_of(each, found, picture, self._config) for each in incidents)
         cards = tuple(_hitting(made, incidents, found, topics, clients))
         is_ghost = any(row.alert == kinds.GHOST_CONTROLLER.name for row in found.open_alerts)
@@ -257,21 +245,11 @@ class Overviews:
         )
 
 
-def _health(
-    found: ClusterSnapshot,
-    gauges: GaugesRow,
-    picture: Picture,
-    groups: Sequence[PartitionGroup],
-    incidents: Sequence[question.Incident],
-) -> Health:
+def _counts(found: ClusterSnapshot, gauges: GaugesRow) -> Counts:
+    """Return the counts of the last heartbeat, but those of unusable partitions as of now."""
     live = {row.broker for row in found.brokers if row.registered or row.inferred}
-    # From the partitions, because the gauges are those of the last heartbeat.
-    counts = msgspec.structs.replace(
-        counts_of(gauges, count_brokers_away(gauges, live)),
-        leaderless=len(found.unusable),
-        under_min_isr=len(found.under_min_isr),
-    )
-    return health_of(picture, counts, state_of(picture, counts, damage_of(groups), incidents))
+    counts, unusable = counts_of(gauges, count_brokers_away(gauges, live)), len(found.unusable)
+    return msgspec.structs.replace(counts, leaderless=unusable, under_min_isr=len(found.under_min_isr))
 
 
 def _hitting(

@@ -93,9 +93,11 @@ def check(  # noqa: PLR0913 (one parameter an option)
     if patience is not None:
         refuse_past(source)
 
+    from questions.check import check_each
+
     def look(stop: threading.Event) -> Sequence[Checked]:
         with source.looking(stop) as look_now:
-            return look_now()
+            return check_each(look_now())
 
     def ask(stop: threading.Event) -> int:
         found = Repetition(patience, every_seconds).until(_are_well, look, _in_a_line, stop)
@@ -143,12 +145,14 @@ def _probe(source: Source, stop: threading.Event) -> int:
 
 def _watch(source: Source, every_seconds: float, stop: threading.Event, *, is_long: bool, as_json: bool) -> int:
     """Show the clusters until `stop` is set, on a terminal as one screen, elsewhere as a line for each change."""
+    from questions.check import check_each
+
     found: Sequence[Checked] = ()
     with source.looking(stop) as look, screen() if is_terminal() and not as_json else nullcontext() as draw:
         while not stop.is_set() and not reader_has_left():
             before, doubt = found, ""
             try:
-                found = look()
+                found = check_each(look())
             except StoppedError:
                 break
             except (IngestError, ServeError) as error:
