@@ -19,7 +19,6 @@ from controller.contract.znodes import (
     ConfigZnode,
     ControllerZnode,
     FeatureZnode,
-    LogDirEventZnode,
     MigrationZnode,
     StateZnode,
     ZnodeError,
@@ -314,11 +313,6 @@ def _deletion_written(tx: Transaction, where: ZnodePath, _: Record) -> None:
         migration.deletion_asked(tx.state, where.name)
 
 
-def _log_dir_event(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    if tx.header.phase is FOLLOWING:
-        log_dir_event_notification.reported(tx, decode(record.content, LogDirEventZnode).broker)
-
-
 def _reassignment_asked(tx: Transaction, _: ZnodePath, record: Record) -> None:
     asked = () if tx.header.triggers.reassign is None else tx.header.triggers.reassign
     # The error refuses unreadable content, but the znode was written all the same, and the former request goes on.
@@ -371,7 +365,7 @@ _WRITTEN: Final[Mapping[Place, Callable[[Transaction, ZnodePath, Record], None]]
     Place.PARTITION_STATE: _state_written,
     Place.DELETE_TOPIC: _deletion_written,
     Place.TOPIC_CONFIG: _settings_written,
-    Place.LOG_DIR_EVENT: _log_dir_event,
+    Place.LOG_DIR_EVENT: log_dir_event_notification.written,
     Place.REASSIGN_PARTITIONS: _reassignment_asked,
     Place.PREFERRED_ELECTION: lambda tx, _, record: replica_leader_election.znode_written(tx, record),
     Place.ISR_CHANGE: isr_change_notification.written,
@@ -391,6 +385,7 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     ),
     Place.DELETE_TOPIC: lambda tx, where: deletion_requests.entry_removed(tx, where.name),
     Place.ISR_CHANGE: lambda tx, where: isr_change_notification.removed(tx, where.name),
+    Place.LOG_DIR_EVENT: lambda tx, where: tx.header.triggers.note_log_dir_event(where.name, waits=False),
     Place.MIGRATION: lambda tx, _: migration.znode_removed(tx.header),
     Place.REASSIGN_PARTITIONS: lambda tx, _: partition_reassignment.znode_removed(tx),
     Place.PREFERRED_ELECTION: lambda tx, _: replica_leader_election.znode_removed(tx.header),

@@ -7,6 +7,7 @@ only a shutdown explains reveals the request, and later attempts follow from the
 from __future__ import annotations
 
 from controller.contract.ids import BrokerId, TopicPartition
+from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.events import topic_deletion
 from controller.machines import partition_machine, replica_machine
 from controller.machines.replica_machine import Replica
@@ -74,17 +75,23 @@ def ask_unsuccessfully(tx: Transaction, broker: BrokerId) -> None:
     tx.events.begin(_KIND, f"broker {broker} shuts down")
     header.shutdowns.begin(broker, header.brokers[broker].epoch, 0)
     _, followed = _hosted(tx.state, broker)
-    _stop_followed(tx, broker, [tp for tp in followed if not _is_in_sync(tx.state, broker, tp)])
+    _stop_followed(tx, broker, [tp for tp in followed if not _in_sync(tx.state, broker, tp)])
     left = header.settings.controlled_shutdown_max_retries - 2
     if left >= 0:
         expected = ShutdownAttempt(header.time_ms + _after_backoff_ms(header), header.time_ms, left)
         header.shutdowns.expect(broker, expected)
 
 
-def _is_in_sync(state: MutableState, broker: BrokerId, tp: TopicPartition) -> bool:
+def _in_sync(state: MutableState, broker: BrokerId, tp: TopicPartition) -> LeaderAndIsr | None:
+    """Return the partition's expected state if the broker is in its ISR, else None."""
     partition = state.partition(tp)
     value = partition.value(state.header.controller_epoch) if partition else None
-    return value is not None and broker in value.isr
+    return value if value is not None and broker in value.isr else None
+
+
+def would_show(state: MutableState, broker: BrokerId) -> bool:
+    """Return whether a shutdown of the broker writes something, because it is in sync with other replicas."""
+    return any(len(value.isr) > 1 for tp in state.hosted_by(broker) if (value := _in_sync(state, broker, tp)))
 
 
 def _may_have_found_no_controller(header: Header) -> bool:

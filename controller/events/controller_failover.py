@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from controller.contract.ids import NO_BROKER, BrokerId, PartitionId, TopicPartition
 from controller.events import (
+    controlled_shutdown,
     deletion_requests,
     partition_reassignment,
     replica_leader_election,
@@ -191,23 +192,30 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
     """Return whether a removal from an ISR comes next.
 
     A later event with a write has passed this one over. A controller that wrote nothing in the event hung, or owed
-    nothing, or read a later event or registration with it.
+    nothing, or read a later event or registration with it. One that is long silent waited for something else.
     A departure with a broker that is back may have been missed, or handled in parts. To retry a topic's deletion may
-    wait for a broker.
+    wait for a broker, also for one that shuts down unseen. A failover removes notifications first.
     """
+    header, is_failover = tx.header, event.kind is EventKind.CONTROLLER_FAILOVER
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
-    took_over_unseen = event.kind is EventKind.CONTROLLER_FAILOVER and not tx.header.term.began_ms
-    if not event.begun or took_over_unseen or event.id < tx.header.last_written_event:
+    took_over_unseen = is_failover and not header.term.began_ms
+    if not event.begun or took_over_unseen or event.id < header.last_written_event:
         return False
-    failed, brokers = event.failed_brokers, tx.header.brokers
+    if event.last_write_ms and header.time_ms - event.last_write_ms > timing.FIRST_WRITE.of(header.partitions):
+        return False
+    if is_failover and not event.last_write_ms and header.triggers.has_notifications:
+        return False
+    failed, brokers = event.failed_brokers, header.brokers
     back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
     if not back.isdisjoint(failed) or (not event.first_write_ms and (back or len(due) > 1)):
         return False
     return any(
-        isinstance(action, RemoveFromIsr) and action.at_batch == event.next_batch and action.replica not in back
+        action.at_batch == event.next_batch and action.replica not in back
         for tp in tx.certainty.waiting(event)
         if deletes or not tx.state.topics[tp.topic].queued_for_deletion
         for action in tx.certainty.actions_at(tp, event)
+        if isinstance(action, RemoveFromIsr)
+        if not deletes or controlled_shutdown.would_show(tx.state, action.replica)
     )
 
 

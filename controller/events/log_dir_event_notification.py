@@ -12,15 +12,25 @@ from msgspec.structs import replace
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition
+from controller.contract.records import Record
+from controller.contract.znode_table import ZnodePath
+from controller.contract.znodes import LogDirEventZnode, decode
 from controller.events.broker_change import replicas_went_offline
 from controller.machines import replica_machine
 from controller.machines.replica_machine import Replica
-from controller.model.context import Header
+from controller.model.context import FOLLOWING, Header
 from controller.model.event import EventKind
 from controller.model.triggers import LogDirFailure
 from controller.rules import timing
 from controller.rules.states import ReplicaState
 from controller.transaction.transaction import Transaction
+
+
+def written(tx: Transaction, where: ZnodePath, record: Record) -> None:
+    """Handle a report's znode, which waits for its removal by the controller. Raise ZnodeError."""
+    tx.header.triggers.note_log_dir_event(where.name, waits=True)
+    if tx.header.phase is FOLLOWING:
+        reported(tx, decode(record.content, LogDirEventZnode).broker)
 
 
 def reported(tx: Transaction, broker: BrokerId) -> None:

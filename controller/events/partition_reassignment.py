@@ -133,14 +133,32 @@ def _forget_unread(tx: Transaction) -> None:
         events = [tx.events.open_event(action.event) for action in partition.queue]
         is_loaded = any(event.kind is EventKind.CONTROLLER_FAILOVER for event in events)
         is_dropped = partition.reassigning and (topic.queued_for_deletion or not is_loaded)
-        if partition.pending_assignments and (is_dropped or any(event.id in unread for event in events)):
-            tx.events.take_back(tp, lambda action: action.event in unread)
-            partition = tx.state.topics[tp.topic].partitions[tp.partition]
-            shown = partition.zk_assignment or partition.assignment
-            kept = replace(partition.with_assignment(shown), zk_assignment=None, pending_assignments=())
-            for broker in partition.adding:
-                kept = kept.with_replica_state(broker, ReplicaState.NON_EXISTENT)
-            tx.state.put_partition(tp, kept)
+        if is_dropped or any(event.id in unread for event in events):
+            _forget(tx, tp, unread)
+
+
+def forget_unloaded(tx: Transaction) -> None:
+    """Forget reassignments of a request that was removed before the new controller loaded it, as time shows."""
+    header = tx.header
+    if header.acting and header.triggers.reassign is None:
+        loads = [event for event in header.events.values() if event.kind is EventKind.CONTROLLER_FAILOVER]
+        unread = [each.id for each in loads if each.writes_due and tx.certainty.has_written_all(each)]
+        for tp in reassigning(tx.state) if unread else ():
+            if any(action.event in unread for action in tx.state.topics[tp.topic].partitions[tp.partition].queue):
+                _forget(tx, tp, unread)
+
+
+def _forget(tx: Transaction, tp: TopicPartition, unread: Sequence[int]) -> None:
+    """Forget the partition's reassignment in these events if the topic's znode does not show it."""
+    if not tx.state.topics[tp.topic].partitions[tp.partition].pending_assignments:
+        return
+    tx.events.take_back(tp, lambda action: action.event in unread)
+    partition = tx.state.topics[tp.topic].partitions[tp.partition]
+    shown = partition.zk_assignment or partition.assignment
+    kept = replace(partition.with_assignment(shown), zk_assignment=None, pending_assignments=())
+    for broker in partition.adding:
+        kept = kept.with_replica_state(broker, ReplicaState.NON_EXISTENT)
+    tx.state.put_partition(tp, kept)
 
 
 def _drop_asked_twice(tx: Transaction, entries: Sequence[ReassignmentEntry]) -> None:

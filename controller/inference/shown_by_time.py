@@ -28,7 +28,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.contract.ids import NO_BROKER, TopicPartition
-from controller.events import broker_change, controlled_shutdown, controller_failover
+from controller.events import broker_change, controlled_shutdown, controller_failover, partition_reassignment
 from controller.events.broker_change import without_online_leader
 from controller.inference import expected_writes
 from controller.inference.expected_writes import give_up
@@ -118,6 +118,7 @@ def judge(tx: Transaction) -> None:
     judge_owed(tx)
     judge_never_missed(tx)
     controlled_shutdown.give_up_on_unanswered(tx)
+    partition_reassignment.forget_unloaded(tx)
     expected_writes.give_up_on_overtaken(tx)
     judge_needless(tx)
 

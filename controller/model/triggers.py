@@ -36,6 +36,16 @@ class Triggers(msgspec.Struct, array_like=True):
     rebalancing: dict[BrokerId, int] = {}  # when an automatic rebalance last moved leaders back, by preferred broker
     isr_notifications: dict[str, IsrNotification] = {}  # not read by the controller yet, by the znode's name
     log_dir_failures: dict[BrokerId, LogDirFailure] = {}  # by reporting broker
+    log_dir_events: tuple[str, ...] = ()  # reports that no controller has removed yet, by the znode's name
+
+    @property
+    def has_notifications(self) -> bool:
+        """Return whether notifications wait, which a new controller removes before it loads the cluster."""
+        return bool(self.isr_notifications or self.log_dir_events)
+
+    def note_log_dir_event(self, name: str, *, waits: bool) -> None:
+        """Note a report's znode, which the controller removes."""
+        self.log_dir_events = tuple(sorted({*self.log_dir_events, name} - (set() if waits else {name})))
 
     def begin_term(self) -> None:
         """Forget the former controller's memory, because a new controller starts without it."""

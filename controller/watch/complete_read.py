@@ -57,7 +57,7 @@ def begin(tx: Transaction) -> None:
     header.damaged.begin_read()
     header.flawed = {}
     header.configuration.unparsable = {}
-    header.triggers.isr_notifications = {}
+    header.triggers.isr_notifications, header.triggers.log_dir_events = {}, ()
     header.triggers.reassign, header.triggers.preferred = None, None
     header.migration.exists, header.migration.offset, header.migration.deletions_asked = False, -1, ()
     ensemble.note_rollback(tx.state, newest if 0 <= tx.state.record.zxid < newest else UNKNOWN_ZXID)
