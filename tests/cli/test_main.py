@@ -210,6 +210,14 @@ def test_nothing_is_imported_before_ctrl_c_is_taken_care_of():
     assert done.stdout.split() == ["cli", "cli.interrupts", "cli.start"]
 
 
+def test_no_process_of_it_leaves_a_core_with_passwords():
+    code = (
+        "import cli.main, cli.start, resource; hard = resource.getrlimit(4)[1]; resource.setrlimit(4, (hard, hard))\n"
+    )
+    code += "cli.main.main = lambda **_: print(resource.getrlimit(4)[0])\ncli.start.main()"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"0\n"
+
+
 @pytest.mark.parametrize("command", in_gate("serve", of=WIRED))
 def test_while_kafka_is_away_one_line_says_so(command, refusing_port, tmp_path):
     kafka = f"kafka://127.0.0.1:{refusing_port}/t"
