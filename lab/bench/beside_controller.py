@@ -7,7 +7,6 @@ journals show Kontrast's rows. Times of a loss count from the close of the broke
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
@@ -26,7 +25,7 @@ from cli.embedded.kafka import KafkaBroker, kafka_class_path
 from cli.embedded.process import ChildProcess
 from cli.embedded.zookeeper import ZooKeeper
 from lab.bench.core import BROKERS, Replicas, replica_lists
-from lab.bench.figures import Figure, machine, print_listed
+from lab.bench.figures import Figure, machine, options, print_listed
 from lab.bench.ingest import build, connected, states
 from lab.bench.job import Job
 from lab.bench.questions import complete
@@ -163,10 +162,7 @@ def measure(partitions: int, shown: Console) -> list[Figure]:
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    asked = parser.parse_args()
+    asked = options(__doc__, 200_000).parse_args()
     make_class_archive()  # an installation has the archive, too
     figures = measure(asked.partitions, Console(stderr=True))
     title = f"Beside a real controller, {asked.partitions:,} partitions; {machine()}, load {os.getloadavg()[0]:.1f}"

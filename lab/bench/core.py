@@ -7,7 +7,6 @@ touches. It is also near 1 for a complete read, whose cost is given for each par
 
 from __future__ import annotations
 
-import argparse
 import gc
 import json
 import random
@@ -28,7 +27,7 @@ from controller.contract.row import Row
 from controller.model.context import Context
 from controller.restore.stored_context import changed_chunks, encode_header, new_context, restore_context
 from controller.step import steps
-from lab.bench.figures import Figure, print_by_size
+from lab.bench.figures import Figure, options, print_by_size
 
 BROKERS = 100
 PARTITIONS_A_TOPIC = 100
@@ -322,9 +321,7 @@ def _inside(value: object) -> Iterable[object]:
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, nargs="+", default=[20_000, 200_000], metavar="N")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    parser = options(__doc__, 20_000, 200_000)
     parser.add_argument("--no-takeovers", dest="takeovers", action="store_false", help="leave the takeovers out")
     asked = parser.parse_args()
     columns = [list(figures(size, takeovers=asked.takeovers)) for size in asked.partitions]

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+from argparse import ArgumentParser
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -44,6 +46,15 @@ def by_size(title: str, sizes: Iterable[int | str], columns: Iterable[Sequence[F
         ratio = f"{last.value / first.value:.2f}" if first.value else ""
         shown.add_row(first.name, *map(str, row), ratio, last.goal)
     return shown
+
+
+def options(summary: str, *sizes: int) -> ArgumentParser:
+    """Return the parser of what each benchmark is asked. With several default sizes it takes several."""
+    parser = ArgumentParser(description=summary.splitlines()[0])
+    several: dict[str, Any] = {"nargs": "+", "default": list(sizes)} if len(sizes) > 1 else {"default": sizes[0]}
+    parser.add_argument("--partitions", type=int, metavar="N", **several)
+    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
+    return parser
 
 
 def print_by_size(title: str, sizes: Sequence[int], columns: Sequence[Sequence[Figure]], *, as_json: bool) -> None:

@@ -7,7 +7,6 @@ later events, measured from the outside by its journal.
 
 from __future__ import annotations
 
-import argparse
 import json
 import multiprocessing
 import statistics
@@ -32,7 +31,7 @@ from controller.contract.records import Record, RecordKind, decode_record
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
 from lab.bench.core import PARTITIONS_A_TOPIC, Replicas
-from lab.bench.figures import Figure, print_listed
+from lab.bench.figures import Figure, options, print_listed
 from tests.relay import Relay
 from tests.waiting import eventually
 from transport.journal_reading import end_offset, read_journal
@@ -269,10 +268,7 @@ def _resync(relay: Relay, client: KazooClient, journal: Journal, paths: list[str
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    asked = parser.parse_args()
+    asked = options(__doc__, 200_000).parse_args()
     shown = Console(stderr=True)
     # The heap that an embedded ZooKeeper gets else is for small clusters.
     with (

@@ -8,7 +8,6 @@ server-sent events and asks for the page after each.
 
 from __future__ import annotations
 
-import argparse
 import http.client
 import socket
 import statistics
@@ -22,7 +21,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from lab.bench.figures import Figure, print_by_size
+from lab.bench.figures import Figure, options, print_by_size
 from lab.bench.serve import BROKERS, DEADLINE_SECONDS, Outputs, Serve, serving
 from tests.programs import program
 from tests.waiting import eventually
@@ -151,10 +150,7 @@ def figures(outputs: Outputs) -> Iterator[Figure]:
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, nargs="+", default=[12_000, 200_000], metavar="N")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    asked = parser.parse_args()
+    asked = options(__doc__, 12_000, 200_000).parse_args()
     measured = {}
     for partitions in asked.partitions:
         with tempfile.TemporaryDirectory() as directory:

@@ -6,7 +6,6 @@ runs on the same cluster, from 2.8, the last release that asks ZooKeeper itself.
 
 from __future__ import annotations
 
-import argparse
 import base64
 import json
 import resource
@@ -25,7 +24,7 @@ from rich.console import Console
 from cli.embedded.kafka import kafka_class_path
 from cli.embedded.zookeeper import ZooKeeper
 from lab.bench.core import BROKERS, replica_lists
-from lab.bench.figures import Figure, print_listed
+from lab.bench.figures import Figure, options, print_listed
 from lab.bench.ingest import build, connected, kazoo_reads, states
 from streaming.java.installation import find_java
 from tests.older_releases import KAFKA_BROKERS, older_jars
@@ -143,10 +142,7 @@ def decode_seconds(contents: Sequence[bytes]) -> float:
 
 def main() -> None:
     """Measure, and print a table or JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, default=200_000, metavar="N")
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    asked = parser.parse_args()
+    asked = options(__doc__, 200_000).parse_args()
     shown = Console(stderr=True)
     with (
         tempfile.TemporaryDirectory() as directory,

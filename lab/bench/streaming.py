@@ -6,7 +6,6 @@ of a change is from before its append to the job's journal until its row can be 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import tempfile
@@ -27,7 +26,7 @@ from controller.contract.row import Row
 from controller.restore.stored_context import new_context
 from controller.step import step, steps
 from lab.bench.core import Lines
-from lab.bench.figures import Figure, latencies, print_by_size
+from lab.bench.figures import Figure, latencies, options, print_by_size
 from lab.bench.job import CHANGES_A_SECOND, CHANGES_A_TICK, SINGLE_CHANGES, WARM_UP, Job, Written, ticks
 from streaming.spark_class_archive import make as make_class_archive
 from tests.processes import command_line_of, descendants, program_of
@@ -147,20 +146,12 @@ def death_figures(job: Job, lines: Lines, expected: Sequence[Row]) -> Iterator[F
     yield Figure("the writes that confirm it, all out", "s", time.perf_counter() - began)
 
 
-def options() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--partitions", type=int, nargs="*", default=[20_000, 200_000, 1_000_000], metavar="N")
-    parser.add_argument(
-        "--option", action="append", default=[], help="of `kontrast stream`, like --option=--master=local[1]"
-    )
-    parser.add_argument("--json", action="store_true", help="print the figures as JSON")
-    return parser.parse_args()
-
-
 def main() -> None:
     """Measure, and print a table or JSON."""
-    asked = options()
+    parser = options(__doc__, 20_000, 200_000, 1_000_000)
+    help_text = "of `kontrast stream`, like --option=--master=local[1]"
+    parser.add_argument("--option", action="append", default=[], help=help_text)
+    asked = parser.parse_args()
     make_class_archive()  # an installation has the archive, too
     screen = Console(stderr=True)
 
