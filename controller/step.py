@@ -24,7 +24,7 @@ from controller.contract.znodes import (
     ZnodeError,
     decode,
     decode_config,
-    decode_epoch,
+    decode_lasting_epoch,
 )
 from controller.events import (
     broker_change,
@@ -248,7 +248,7 @@ def _controller_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
 
 
 def _epoch_written(tx: Transaction, _: ZnodePath, record: Record) -> None:
-    controller_change.epoch_written(tx, decode_epoch(record.raw))
+    controller_change.epoch_written(tx, decode_lasting_epoch(record.raw))
 
 
 def _broker_written(tx: Transaction, where: ZnodePath, record: Record) -> None:
@@ -392,4 +392,5 @@ _REMOVED: Final[Mapping[Place, Callable[[Transaction, ZnodePath], None]]] = {
     Place.BROKER_CONFIG: lambda tx, where: broker_config.written(tx, where.name, ConfigZnode()),
     Place.TOPIC_CONFIG: lambda tx, where: topic_change.settings_written(tx, where.name, ConfigZnode()),
     Place.CLUSTER_ID: lambda tx, _: flawed_znodes.lost(tx.header, Place.CLUSTER_ID.value),
+    Place.CONTROLLER_EPOCH: lambda tx, _: flawed_znodes.lost(tx.header, Place.CONTROLLER_EPOCH.value),
 }

@@ -20,7 +20,7 @@ from ingest.observed.paths import BROKERS, TOPICS
 from ingest.zookeeper.client import WatchedZooKeeper
 from wording.sentences import joined
 
-_SINGLES: Final = (PRODUCER_IDS, "/feature", "/cluster/id")
+_SINGLES: Final = (PRODUCER_IDS, "/feature", "/cluster/id", "/controller", "/controller_epoch")
 _SUBTREES: Final = (
     "/config/brokers",
     "/config/users",

@@ -52,7 +52,6 @@ _FIRST_WARNING_SECONDS = 2.0
 _LOOK_AT_ADDRESS_SECONDS = 0.5  # a session begins within 10 ms on loopback, and within a few round trips elsewhere
 _ONE_ENSEMBLE = "Ask one server at a time, and find out which one the brokers use"
 _CHECK = "Check that it runs and that the address is right"
-_JUTE_MAXBUFFER_BYTES = 0xFFFFF
 _TOPIC_DECODER: Final[JsonDecoder[dict[str, Any]]] = JsonDecoder(dict[str, Any])
 _NODE = RecordKind.NODE  # because Python 3.11 takes 0.2 µs to find a member in its enum
 
@@ -79,8 +78,6 @@ def read_everything(
     """
     listed = [parent for parent in PARENTS if only_topics is None or parent not in _BY_TOPIC]
     children = zookeeper.read_children(listed)
-    for parent, names in children.items():
-        _complain_of_a_long_list(parent, names)
     if only_topics is not None:
         children |= {parent: sorted(only_topics) for parent in _BY_TOPIC}
     below_parents = [f"{parent}/{child}" for parent in PARENTS for child in children.get(parent, [])]
@@ -96,20 +93,6 @@ def _states(zookeeper: WatchedZooKeeper, topics: Collection[str]) -> list[str]:
     """Return the states of the topics' partitions. Raise ConnectionLostError."""
     partitions = zookeeper.read_children([partitions_path(topic) for topic in topics])
     return [state_path(topic, number) for topic in topics for number in partitions.get(partitions_path(topic), [])]
-
-
-def _complain_of_a_long_list(parent: str, names: list[str]) -> None:
-    """Warn that Kafka cannot read this list, although this client can, because ZooKeeper does not report it."""
-    size_bytes = sum(4 + len(name.encode()) for name in names)
-    if size_bytes > _JUTE_MAXBUFFER_BYTES:
-        _LOG.error(
-            "the %d names below %s take %d bytes, more than ZooKeeper's default limit of %d. A Kafka controller that "
-            "starts cannot read them unless jute.maxbuffer is raised, on every broker and every ZooKeeper server",
-            len(names),
-            parent,
-            size_bytes,
-            _JUTE_MAXBUFFER_BYTES,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from controller.contract.alert_kinds.kinds import SECTIONS
+from controller.contract.alert_kinds.kinds import NO_CONTROLLER, SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
+from controller.contract.znode_table import Place
 from controller.restore.one_read import context_of_read
 from controller.step import steps
 from controller.view.types import Context
@@ -17,6 +18,7 @@ from questions.question import keep_nothing
 
 _RESOLVED = "resolved"
 _NODE = RecordKind.NODE
+_CONTROLLER = Place.CONTROLLER.value
 _NOTHING: Mapping[str, int] = MappingProxyType({})
 _OF_TOPICS = frozenset(kind.name for subject in ("Partitions", "Topics") for kind in SECTIONS[subject])
 
@@ -66,6 +68,9 @@ class Gathering:
         If the read lacks topics, the picture has no alerts on the cluster, its brokers and its controller, because
         their counts cover only a part.
         """
+        # A topic with a hidden state is as hidden, because its partitions would seem to have lost their states.
+        hidden = {"/".join(path.split("/")[:4]) for path in forbidden if path.startswith("/brokers/topics/")}
+        read = [record for record in read if record.path not in hidden]
         self._records = {record.path: record for record in read if record.kind is _NODE}
         self._as_of_ms = read[0].observed_ms
         outcome = context_of_read(
@@ -79,6 +84,8 @@ class Gathering:
         self._take_rows(outcome.effects)
         if not has_all_topics:
             self._alerts = {id_: row for id_, row in self._alerts.items() if row.alert in _OF_TOPICS}
+        if _CONTROLLER in forbidden:
+            self._alerts = {id_: row for id_, row in self._alerts.items() if row.alert != NO_CONTROLLER.name}
         return self._picture(Origin.LOOK, written_ms, forbidden)
 
     def _note(self, record: Record) -> None:

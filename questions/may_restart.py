@@ -19,6 +19,7 @@ from msgspec.structs import replace
 from controller.contract.alert_kinds.kinds import NOTIFICATION_BACKLOG
 from controller.contract.flaw import Flaw
 from controller.contract.ids import BrokerId
+from controller.view.advice import advice_for
 from controller.view.flawed_znodes import OF_ZNODES, harming_failovers, no_controller_because, stopping_starts
 from controller.view.gauges import REASSIGNING, replicas_by_broker
 from controller.view.health import is_without_session, never_registered
@@ -29,6 +30,8 @@ from questions.check import counts_in
 from questions.clients.groups import Impact, sizes_in, troubled_in
 from questions.doubts import doubts
 from questions.known_brokers import UnknownBrokersError, refuse_unknown
+from questions.lint.checks import edited_state, state_of_a_later_controller
+from questions.lint.cluster import linted
 from questions.picture import Picture
 from questions.question import Question, meaning
 from questions.state import Counts
@@ -38,7 +41,7 @@ from questions.whatif.rolling import failing_starts
 from questions.whatif.scenario import Change, Step, play
 from wording.facts import Fact, down, unknown
 from wording.said import Said, line
-from wording.sentences import counted, did_you_mean, near, verb
+from wording.sentences import counted, did_you_mean, joined, near, verb
 from wording.times import exact_moment
 
 
@@ -52,6 +55,7 @@ class Verdict(Enum):
 
 _SAID_TOPICS: Final = 5
 _SAID_HITS: Final = 10
+_NAMED: Final = 5
 _MEANINGS: Final = {Verdict.YES: "ok", Verdict.NO: "page", Verdict.UNKNOWN: "unknown"}
 
 
@@ -199,6 +203,11 @@ def _reasons(
     yield from _brokers_away(header, accepted_absent)
     if counts.under_replicated:
         yield from _catching_up(context, broker)
+    cluster = linted(picture)
+    for check in (edited_state, state_of_a_later_controller):
+        if places := list(check.find(cluster)):
+            mend = advice_for(check.advice, header).removesuffix(".")
+            yield Reason(Obstacle.LOSES_RECORDS, f"{joined(places, most=_NAMED)}: {check.will} {mend}")
     for flawed in stopping_starts(header, broker):
         yield Reason(Obstacle.START_FAILS, flawed.with_mend)
     yield from _controller(header, broker)
@@ -279,7 +288,7 @@ def _catching_up(context: Context, broker: BrokerId) -> Iterator[Reason]:
             if value is None or len(value.isr) >= len(partition.replicas):
                 continue
             for replica in partition.replicas:
-                if replica in registered and replica not in value.isr:
+                if replica in registered and replica not in (*value.isr, value.leader):
                     lagging.setdefault(replica, Counter())[name] += 1
     for replica, topics in sorted(lagging.items()):
         behind, held = topics.total(), held_back((replica,), context.header).removesuffix(".")

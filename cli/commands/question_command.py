@@ -76,7 +76,7 @@ Exit codes:
   0  {good}
   1  {bad}
   2  a flag, a setting or the address is wrong
-  3  the source cannot be reached
+  3  the source cannot be reached, or nothing was found but its data is old or partly hidden by an ACL
 """
 
 
@@ -92,7 +92,8 @@ def command_of(name: str) -> click.Command:
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     def command(*, as_json: bool, chosen: Chosen, **flags: Any) -> int:  # noqa: ANN401 (click's own)
         def show(answer: PlainAnswer, _: Picture) -> ExitCode:
-            code = shown(answer, answer.said(), as_json=as_json, is_good=answer.is_good)
+            known, good = answer.is_known, answer.is_good
+            code = shown(answer, answer.said(), as_json=as_json, is_known=known, is_good=good)
             if answer.gap:
                 standard_error.warn(answer.gap)
             return code

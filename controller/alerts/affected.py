@@ -20,14 +20,14 @@ from controller.model.alert_state import EXAMPLES_NAMED, Incident
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
 from controller.view.health import never_registered
-from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group
+from controller.view.partition_issues import LAST_ONES, LOST, OFFLINE_ISSUES, PartitionIssue, parse_group
 from controller.view.returns import Return, Waiting, bring_back, order_of_return
 from wording.facts import Fact, down, keep_up, without_trace
 from wording.sentences import capital, counted, in_brackets, listed, one_of, plural
 
 _RETURNS_IN_A_SENTENCE: Final = 3
 
-_ENDED_BY_ANY_RETURN: Final = (PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
+_ENDED_BY_ANY_RETURN: Final = (*LOST, PartitionIssue.NEVER_CREATED)
 WAITING_ISSUES: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
@@ -63,7 +63,7 @@ def read_group(key: str, group: IssueGroup, header: Header) -> Group:
 
 def _in_failed_log_dirs(issue: PartitionIssue, brokers: Collection[BrokerId], since_ms: int, header: Header) -> bool:
     """Return whether the partitions went offline while their brokers were live, which no later shutdown explains."""
-    if issue is not PartitionIssue.OFFLINE:
+    if issue not in LOST:
         return False
     departures, away = header.departures.last, [broker for broker in brokers if broker not in header.brokers]
     return all(broker in departures and since_ms < departures[broker].time_ms for broker in away)
@@ -260,11 +260,11 @@ def must_stay_up(affected: Affected, header: Header) -> str:
     unclean = alone if header.allows_unclean_election else alone.of(PartitionIssue.ONE_LEFT_UNCLEAN)
     is_urgent = not header.brokers.keys().isdisjoint(unclean.brokers)
     its = plural(len(unclean.others), "Its", "Their")
-    loses = f". {its} loss loses records by an unclean election. {_FORBID_FIRST}" if is_urgent else ""
+    loses = f". {its} loss loses records by an unclean election. {FORBID_FIRST}" if is_urgent else ""
     return f". {keep_up(alone.others, alone.count)}{loses}"
 
 
-_FORBID_FIRST: Final = "Set unclean.leader.election.enable=false first"
+FORBID_FIRST: Final = "Set unclean.leader.election.enable=false first"
 
 
 def _of_which(affected: Affected) -> str:

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from controller.alerts.affected import (
+    FORBID_FIRST,
     Affected,
     Group,
     damage_in_words,
@@ -36,7 +37,7 @@ from controller.view.gauges import common_leader
 from controller.view.health import absence, is_without_trace, never_registered, whereabouts
 from controller.view.held_back import DELETING_MS, deletion_off, held_back
 from controller.view.migration import never_elected_count
-from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue
+from controller.view.partition_issues import LAST_ONES, LOST, OFFLINE_ISSUES, PartitionIssue
 from wording.facts import Fact
 from wording.sentences import counted, in_brackets, listed, one_of, plural
 
@@ -80,7 +81,7 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
     """Return the condition of offline partitions, with the brokers whose return ends it and other effects."""
     header, kind = partitions.header, kinds.PARTITIONS_OFFLINE
     offline = partitions.affected.of(*OFFLINE_ISSUES).unexcused()
-    lost = offline.of(PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED)
+    lost = offline.of(*LOST, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
         return _coming_back(partitions, offline) if offline.groups else None
     rejected = _damage(Fact.REJECTS_ACKS_ALL, refusing)
@@ -93,7 +94,7 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
         )
     if never.count:
         cause += f". {never.count:,} {plural(never.count, 'was', 'were')} created while no replica was live"
-    of_dead = lost.of(PartitionIssue.OFFLINE).groups  # of which a live replica could win an unclean election
+    of_dead = lost.of(*LOST).groups  # of which a live replica could win an unclean election
     helped = joined_groups(group for group in of_dead if not header.brokers.keys().isdisjoint(group.others))
     cause += _unclean(helped, lost, header)
     rest = damage_in_words(
@@ -120,7 +121,7 @@ def _damage(fact: Fact, found: Affected) -> dict[str, str]:
 def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
     """Return advice if an unclean election helps only some of the lost partitions, or none."""
     if not lost.brokers:
-        if not lost.of(PartitionIssue.OFFLINE).groups:
+        if not lost.of(*LOST).groups:
             return Advice("Assign brokers to the partition in the topic's znode, or take it out of there.")
         return Advice(
             "Put an in-sync broker back into the assignment in the topic's znode, so that no record is lost, and "
@@ -130,7 +131,7 @@ def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
     if helped == lost.count:
         is_left = lost.with_empty_isr.count == lost.count and header.brokers.keys() >= {*lost.brokers}
         return Advice(remedies=(ELECT_UNCLEAN.met,)) if is_left else None  # no return puts a broker into an empty ISR
-    if not lost.of(PartitionIssue.OFFLINE).groups:
+    if not lost.of(*LOST).groups:
         if all(never_registered(header, broker) for broker in lost.brokers):
             return Advice("Check the ids in the assignment. No election can help. If these brokers exist, start them.")
         return Advice(
@@ -186,6 +187,10 @@ def _offline_partitions(offline: Affected, header: Header) -> str:
 
 def _unclean(helped: Affected, lost: Affected, header: Header) -> str:
     """Return a sentence with the cost of an unclean election, if a live replica could win it."""
+    allowed = lost.of(*LOST) if header.allows_unclean_election else lost.of(PartitionIssue.OFFLINE_UNCLEAN)
+    if any(not set(group.others) <= {*group.brokers} for group in allowed.groups):
+        before = "A replica out of sync may be elected before, as unclean elections are allowed, and records are lost"
+        return f". {before}. {FORBID_FIRST}"
     if not helped.brokers:
         return ""
     winners = [broker for broker in helped.others if broker in header.brokers]

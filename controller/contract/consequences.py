@@ -29,6 +29,7 @@ from controller.contract.znodes import (
     ZnodeContent,
     ZnodeError,
     decode,
+    decode_lasting_epoch,
 )
 
 Release = tuple[int, int]
@@ -62,6 +63,7 @@ _EMPTY_THROWS: Final = (2, 1)  # up to 2.0 Kafka takes an empty text for a missi
 _ODD: Final = (Flaw.WRONG_TYPE, Flaw.WRONG_VERSION)
 _NO_CONTROLLER: Final = "every broker that becomes controller fails at it and gives up, so no controller stays"
 _NO_EPOCH: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.NO_DIGITS)
+_LOW_EPOCH: Final = (Flaw.ABSENT, Flaw.NO_EPOCH)
 _UNREADABLE: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.UNPARSABLE, *_ODD)
 
 
@@ -89,7 +91,7 @@ _WRITE_STATE = (
     "Do not restart the controller's broker. Write the state back with a live leader that has the partition, best the "
     "last one, an isr of it alone, and a leader_epoch above the last in the brokers' leader-epoch-checkpoint."
 )
-_EPOCH = "Write the highest controller epoch as digits, without a line end."
+_EPOCH = "Write the highest controller epoch, or more, as digits without a line end."
 _ID_ON_DISK: Final = (2, 4)
 _CLUSTER_ID = "Write the cluster.id of a broker's meta.properties back."
 _NEW_CLUSTER_ID = "Delete /cluster/id. The next broker that starts writes a new id, because none is on disk before 2.4."
@@ -108,6 +110,7 @@ _COMMON_LISTENER = (
 )
 _OWN_ENDPOINT = "Give each broker its own advertised.listeners before it restarts."
 _NEW_PASSWORD = "Delete the key and give the user a new password with kafka-configs.sh, before a broker restarts."
+_BEFORE = "Do it before /controller goes."
 _RESTART_ONE = "If no broker is controller, restart one."  # a broker that failed does not try again
 _OPEN = (
     "Give the brokers' login the right, by zookeeper-security-migration.sh or by setAcl with the login that owns the "
@@ -170,10 +173,16 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
             then_fail_over=True,
         ),
         _ends_controllers(
-            "the present controller goes on, but no broker can be elected after it",
-            "Write the highest controller epoch as digits, without a line end, before /controller goes.",
-            _NO_EPOCH,
+            "the present controller can write nothing, and brokers refuse the next one, whose epoch is below theirs",
+            _EPOCH,
+            _LOW_EPOCH,
+            (2, 1),
+            then_fail_over=True,
         ),
+        _ends_controllers(
+            "the present controller goes on, but no broker can be elected after it", f"{_EPOCH} {_BEFORE}", _NO_EPOCH
+        ),
+        _misleads("brokers refuse the next controller, whose epoch is below theirs", _EPOCH, _LOW_EPOCH),
         _ends_controllers(
             "a broker with another login cannot raise it (NoAuth), so no broker can be elected after the present "
             "controller",
@@ -319,6 +328,13 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
             _UNREADABLE,
         ),
     ),
+    Place.CONFIG_CHANGE: (
+        Consequence(
+            "brokers fail at its name, so changed settings and quotas may reach them only at their next start",
+            "Delete the znode.",
+            (Flaw.WRONG_NAME,),
+        ),
+    ),
     Place.LOG_DIR_EVENT: (
         _UNNUMBERED,
         Consequence(
@@ -354,11 +370,13 @@ def consequence_of(path: str, flaw: Flaw, release: Release = _NEWEST) -> Consequ
 
 def flaw_of(path: str, data: bytes | str | None) -> Flaw | None:
     """Return the flaw in a znode's content as Kafka 3.9 reads it, None for sound content."""
-    content = _CONTENTS.get(place_of(path))
-    if content is None or (content is ConfigZnode and not data):
-        return None
+    place = place_of(path)
+    content = _CONTENTS.get(place)
     try:
-        decode(data, content)
+        if place is Place.CONTROLLER_EPOCH:
+            decode_lasting_epoch(data.encode() if isinstance(data, str) else data)
+        elif content is not None and (data or content is not ConfigZnode):
+            decode(data, content)
     except ZnodeError as error:
         return error.flaw
     return None

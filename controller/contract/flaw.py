@@ -16,6 +16,7 @@ class Flaw(Enum):
     WRONG_TYPE = "a field that is missing or of a wrong type"
     WRONG_VERSION = "a version that Kafka does not read"
     NO_DIGITS = "no number"
+    NO_EPOCH = "below 0 or the highest number"
     PERSISTENT = "persistent"
     REPLACED = "another one than before"
     INCOMPATIBLE = "of a level that a broker lacks"

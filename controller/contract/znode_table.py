@@ -38,6 +38,7 @@ class Place(Enum):
     CHROOT = "/"
     REGISTRATIONS = "/brokers/ids"
     PRODUCER_IDS = "/latest_producer_id_block"
+    CONFIG_CHANGE = "/config/changes/T"
     USER = "/config/users/T"
     CLIENT = "/config/clients/T"
     IP = "/config/ips/T"
@@ -65,6 +66,7 @@ class ZnodePath(msgspec.Struct, frozen=True, gc=False):
 _OTHER = ZnodePath(Place.OTHER)
 _PARTITION_STATE = Place.PARTITION_STATE
 _READ_BESIDES: Final = {
+    "/config/changes/": Place.CONFIG_CHANGE,
     "/config/users/": Place.USER,
     "/config/clients/": Place.CLIENT,
     "/config/ips/": Place.IP,

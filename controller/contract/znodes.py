@@ -381,3 +381,10 @@ def decode_epoch(data: bytes | None) -> ControllerEpoch:
     if epoch is None:
         raise ZnodeError(f"{text[:40]!r} is no number", Flaw.NO_DIGITS if text else Flaw.EMPTY)
     return ControllerEpoch(epoch)
+
+
+def decode_lasting_epoch(data: bytes | None) -> ControllerEpoch:
+    """Return an epoch in /controller_epoch whose successor brokers accept. Raise ZnodeError for any other."""
+    if 0 <= (epoch := decode_epoch(data)) < 2**31 - 1:
+        return epoch
+    raise ZnodeError(f"{epoch} is {Flaw.NO_EPOCH.value}", Flaw.NO_EPOCH)

@@ -63,7 +63,7 @@ def identified(header: Header, cluster_id: str) -> None:
 
 
 def lost(header: Header, path: str) -> None:
-    """Note that a znode is gone without which a broker does not start."""
+    """Note that a znode is gone without which brokers do not start, or refuse the next controller."""
     header.flawed = {**header.flawed, path: Flaw.ABSENT}
 
 

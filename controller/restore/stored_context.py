@@ -24,7 +24,7 @@ from controller.view.counting import count_gauges
 from controller.view.invariants import check_chunk, check_queues
 from controller.view.partition_issues import index_issues
 
-STATE_VERSION: Final = 15
+STATE_VERSION: Final = 16
 
 _VERSION = STATE_VERSION.to_bytes(2, "big")
 _ENCODER = msgspec.msgpack.Encoder()

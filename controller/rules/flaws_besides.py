@@ -57,11 +57,13 @@ PRODUCER_IDS: Final = "/latest_producer_id_block"
 _REGISTRATION: Final = "/brokers/ids/"
 _CLUSTER_ID: Final = "/cluster/id"
 _FEATURE: Final = "/feature"
+_EPOCH: Final = "/controller_epoch"
+_CONTROLLER: Final = "/controller"
 _SCRAM_KEYS: Final = frozenset({"salt", "stored_key", "server_key", "iterations"})
 _DOUBLE: Final = re.compile(r"[+-]?(NaN|Infinity|([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?[fFdD]?)")
 _BROKEN_ESCAPE: Final = re.compile("%(?![0-9a-fA-F]{2})")
 _WHOLE: Final = re.compile(r"[+-]?[0-9]{1,19}")
-LEAST_OF_NAMES: Final = {"/isr_change_notification": 10, "/log_dir_event_notification": 13}
+LEAST_OF_NAMES: Final = {"/isr_change_notification": 10, "/log_dir_event_notification": 13, "/config/changes": 15}
 """Length of the prefix that Kafka cuts off a notification's name, without its last character."""
 _NUMBERED: Final = {"/brokers/ids": "", "/config/brokers": "<default>"}  # and the one name that is no number
 _ACL_DEPTHS: Final = {"/kafka-acl/": 3, "/kafka-acl-extended/": 4}  # /TYPE/NAME, and /PATTERN/TYPE/NAME
@@ -130,7 +132,8 @@ def flaw_beside(path: str, data: bytes | None) -> FoundFlaw | None:
         return FoundFlaw(Flaw.WRONG_NAME, "is not named by a broker's number")
     if place in (Place.USER, Place.CLIENT) and _BROKEN_ESCAPE.search(name):
         return FoundFlaw(Flaw.WRONG_NAME, "has a % in its name that no two hexadecimal digits follow")
-    if len(name) < LEAST_OF_NAMES.get(parent, 0):
+    least = LEAST_OF_NAMES.get(parent, 0)
+    if len(name) < least or (place is Place.CONFIG_CHANGE and not is_whole(name[least - 1 :])):
         return FoundFlaw(Flaw.WRONG_NAME)
     try:
         if place in (Place.USER, Place.CLIENT, Place.IP):
@@ -230,8 +233,9 @@ def _of_the_cluster(
     values: Mapping[str, bytes | None], brokers: Mapping[BrokerId, BrokerZnode], hides: Collection[str]
 ) -> Iterator[tuple[str, FoundFlaw]]:
     """Yield the flaws that follow from several znodes."""
-    if brokers and _CLUSTER_ID not in values and _CLUSTER_ID not in hides:
-        yield _CLUSTER_ID, FoundFlaw(Flaw.ABSENT)
+    for path, is_needed in ((_CLUSTER_ID, brokers), (_EPOCH, _CONTROLLER in values)):
+        if is_needed and path not in values and path not in hides:
+            yield path, FoundFlaw(Flaw.ABSENT)
     identity = _content(values, _CLUSTER_ID, ClusterIdZnode)
     if identity is not None and not identity.id:
         yield _CLUSTER_ID, FoundFlaw(Flaw.WRONG_TYPE, "has an empty id")

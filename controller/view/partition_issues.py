@@ -34,6 +34,7 @@ class PartitionIssue(Enum):
     # The in-sync replicas, any of which would bring it online. If the ISR is empty, all replicas, also as the `others`,
     # because any of them would, by an unclean election.
     OFFLINE = "offline"
+    OFFLINE_UNCLEAN = "offline_unclean"  # the same, where the topic's own setting allows unclean elections
     NEVER_CREATED = "never_created"  # all replicas, any of which would bring it online
     COMING_BACK = "coming_back"  # the in-sync replicas, of which one is back, and not elected yet
     ELECTION_DUE = "election_due"  # the leader that is not live
@@ -61,6 +62,9 @@ class PartitionIssue(Enum):
         return f"{key}/{','.join(map(str, sorted(others)))}" if others else key
 
 
+LOST: Final = (PartitionIssue.OFFLINE, PartitionIssue.OFFLINE_UNCLEAN)
+"""Issues of partitions without a live in-sync replica."""
+
 LAST_ONES: Final = (PartitionIssue.ONE_LEFT, PartitionIssue.ONE_LEFT_UNCLEAN)
 """Issues of partitions with one in-sync replica."""
 
@@ -74,7 +78,7 @@ _PATIENT: Final = (
     PartitionIssue.REASSIGNING,
 )
 
-OFFLINE_ISSUES: Final = frozenset({PartitionIssue.OFFLINE, PartitionIssue.NEVER_CREATED, PartitionIssue.COMING_BACK})
+OFFLINE_ISSUES: Final = frozenset({*LOST, PartitionIssue.NEVER_CREATED, PartitionIssue.COMING_BACK})
 
 # Beginnings of these groups' keys. A look at the beginning takes a fifth of the time of parsing a key.
 _PATIENT_KEYS: Final = tuple(f"{issue.value}/" for issue in _PATIENT)
@@ -134,6 +138,8 @@ def issues_of(topic: Topic, partition: Partition, rules: CountingRules) -> tuple
     unusable = _BY_PROBLEM.get(partition.problem)
     if unusable is _ELECTION_DUE and _is_passed_over(partition, partition.zk_state.leader_epoch):
         unusable = PartitionIssue.ELECTION_OWED
+    if unusable is PartitionIssue.OFFLINE and topic.unclean_election:
+        unusable = PartitionIssue.OFFLINE_UNCLEAN
     keys: tuple[str, ...] = ()
     if unusable is not None:
         in_sync = electable(partition, value) if value.isr else partition.replicas
@@ -176,7 +182,7 @@ def _unusable_for(
         return issue.of((leader,) if leader >= 0 else isr)
     if issue is _ELECTION_DUE:
         return issue.of((leader,)) if leader >= 0 else PartitionIssue.COMING_BACK.of(isr)
-    return issue.of(isr, others if issue is PartitionIssue.OFFLINE else ())
+    return issue.of(isr, others if issue in LOST else ())
 
 
 def _lacking_in(topic: Topic, partition: Partition, value: LeaderAndIsr, rules: CountingRules) -> tuple[str, ...]:

@@ -256,7 +256,7 @@ def offline_log_directory(tree: Tree) -> Iterator[Finding]:
         state = partition.state
         if state is not None and state.leader >= 0 and len(state.isr) < len(partition.replicas):
             adding = tree.kept_topics[partition.topic].adding_replicas.get(partition.number, ())
-            for broker in set(partition.replicas) - set(state.isr) - set(adding):
+            for broker in set(partition.replicas).difference(state.isr, adding, (state.leader,)):
                 lagging[broker].append(partition.name)
     for broker in sorted(lagging.keys() & tree.brokers.keys()):
         count = len(lagging[broker])

@@ -9,6 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 from controller.view.advice import advice_for
+from questions.doubts import doubts
 from questions.lint import checks, znode_checks
 from questions.lint.cluster import STEP_FOLLOWS, LintCheck, linted
 from questions.picture import WORST_FIRST, Picture
@@ -46,6 +47,7 @@ class LintFindings(PlainAnswer, frozen=True):
 
     cluster: str
     findings: tuple[LintFinding, ...]
+    doubts: tuple[str, ...] = ()  # why more may be wrong than was found, as behind an ACL
 
     @property
     def found(self) -> tuple[LintFinding, ...]:
@@ -56,6 +58,11 @@ class LintFindings(PlainAnswer, frozen=True):
     def is_good(self) -> bool:
         """Return whether nothing that was found will cause trouble."""
         return all(finding.severity is Severity.INFO for finding in self.found)
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether all was seen, or enough to find trouble."""
+        return not (self.doubts and self.is_good)
 
     @property
     def gap(self) -> str:
@@ -69,7 +76,7 @@ class LintFindings(PlainAnswer, frozen=True):
         for finding in self.found:
             yield from finding.said()
         if not self.found:
-            yield line(f"no check found trouble in {self.cluster}")
+            yield line(f"no check found trouble in {'what is known of ' if self.doubts else ''}{self.cluster}")
 
 
 class Lint(Question, frozen=True):
@@ -86,7 +93,7 @@ class Lint(Question, frozen=True):
     def ask(self, picture: Picture) -> LintFindings:
         """Return all findings, worst first. Checks without data are unknown and last."""
         found = sorted(_findings(picture), key=lambda each: (each.count is None, WORST_FIRST[each.severity]))
-        return LintFindings(picture.header.cluster, tuple(found))
+        return LintFindings(picture.header.cluster, tuple(found), doubts(picture))
 
 
 def _findings(picture: Picture) -> Iterator[LintFinding]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from controller.contract.ids import NO_BROKER
 from controller.view.ensemble import ensemble_in_words
-from controller.view.flawed_znodes import no_controller_because, topic_znodes, why_no_controller
+from controller.view.flawed_znodes import harming_failovers, no_controller_because, topic_znodes, why_no_controller
 from controller.view.migration import next_step, rollback_of
 from controller.view.types import Header
 from questions.explain.causes import causes_of, last_writes
@@ -50,6 +50,8 @@ def _acts(picture: Picture) -> bool:
 
 def _headline(picture: Picture) -> str:
     header = picture.header
+    if "/controller" in picture.forbidden:
+        return "Kontrast may not read /controller"
     if header.controller == NO_BROKER:
         reason = why_no_controller(header)
         because = reason and f", because {reason}"
@@ -99,6 +101,8 @@ def _statements(picture: Picture) -> Iterator[Statement]:
     if header.controller != NO_BROKER and not header.kraft_owns_controller:
         owner = "no session" if header.term.is_persistent else f"{header.term.session:#x}"
         yield Statement("session", f"{owner} owns /controller")
+        if harming := next(iter(harming_failovers(header)), None):
+            yield Statement("failover", harming.with_mend)
     if zookeeper := ensemble_in_words(header):
         yield Statement("ZooKeeper", zookeeper)
     yield from _release(picture)

@@ -14,7 +14,7 @@ from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
 from controller.rules.releases import CAPPED_SINCE
 from controller.view.advice import advice_for
-from controller.view.flawed_znodes import flawed_znodes
+from controller.view.flawed_znodes import flawed_znodes, no_controller_because
 from controller.view.health import (
     back_in_sync_for_acks_all,
     electable,
@@ -391,5 +391,7 @@ class _PartitionFacts:
             return [Statement("next leader", says, self._certainty_of_unclean()), Statement("do", step)]
         says = f"none. Without broker {value.leader} it goes offline"
         if elected is not None:
-            says = f"broker {elected.leader}, should broker {value.leader} fail"
+            flawed = no_controller_because(self._header)
+            first = f". A new controller elects none before the mend of {flawed.path}" if flawed else ""
+            says = f"broker {elected.leader}, should broker {value.leader} fail{first}"
         return [Statement("next leader", says, Certainty.EXPECTED)]

@@ -39,6 +39,16 @@ def _flawed(cluster: Linted) -> Iterator[FlawedZnode]:
     return (each for each in flawed if each.path not in told and each.flaw is not Flaw.SAME_ID)
 
 
+def _least(cluster: Linted) -> Iterator[tuple[str, int, int]]:
+    """Yield topics with the in-sync replicas that acks=all needs, and the replicas of the smallest partition."""
+    rules = cluster.picture.header.counting_rules
+    for name, topic in cluster.topics:
+        fewest = min((len(each.replicas) for each in topic.partitions.values()), default=0)
+        leaders = {each.zk_state.leader for each in topic.partitions.values() if each.zk_state is not None}
+        needs = [needed_in_sync(topic.min_insync_replicas, leader, fewest, rules) for leader in leaders]
+        yield name, max(needs, default=0), fewest
+
+
 def _racks(cluster: Linted) -> dict[BrokerId, str]:
     return {number: broker.rack for number, broker in cluster.picture.header.brokers.items() if broker.rack}
 
@@ -95,7 +105,7 @@ def state_of_a_later_controller(cluster: Linted) -> Iterator[str]:
     epoch = cluster.picture.header.controller_epoch
 
     def is_newer(partition: Partition) -> bool:
-        return partition.zk_state is not None and partition.zk_state.controller_epoch > epoch != -1
+        return partition.zk_state is not None and partition.zk_state.controller_epoch > epoch >= 0
 
     for name, partition in cluster.partitions(is_newer):
         assert partition.zk_state is not None, "a partition without a state has no epoch"
@@ -108,15 +118,11 @@ def state_of_a_later_controller(cluster: Linted) -> Iterator[str]:
 )
 def min_isr_above_replication_factor(cluster: Linted) -> Iterator[str]:
     """Yield topics whose min.insync.replicas no ISR can reach."""
-    rules = cluster.picture.header.counting_rules
-    for name, topic in cluster.topics:
-        needed, fewest = (
-            topic.min_insync_replicas,
-            min((len(each.replicas) for each in topic.partitions.values()), default=0),
-        )
-        leaders = {each.zk_state.leader for each in topic.partitions.values() if each.zk_state is not None}
-        if needed is not None and any(needed_in_sync(needed, leader, fewest, rules) > fewest for leader in leaders):
-            yield f"{name} (min.insync.replicas {needed}, {fewest} replicas)"
+    return (
+        f"{name} (min.insync.replicas {needed}, {most} replicas)"
+        for name, needed, most in _least(cluster)
+        if needed > most
+    )
 
 
 @page(
@@ -130,18 +136,24 @@ def broker_without_session(cluster: Linted) -> Iterator[str]:
 
 
 @warn(
-    "No broker writes such a state, so somebody edited it. A failover may elect another leader and lose records.",
-    Advice("Find out who wrote the partition's state, and compare the replicas before the next failover."),
+    "No broker writes such a state, so somebody edited it. The leader's end may lose records, or empty the ISR, and "
+    "then no return elects a leader.",
+    Advice(
+        "Compare the replicas. Then write the state with the leader alone in its isr and a leader_epoch one higher. "
+        "Then delete /controller."
+    ),
     is_in_check=True,
 )
-def leader_out_of_sync(cluster: Linted) -> Iterator[str]:
-    """Yield partitions whose leader is not in their ISR."""
+def edited_state(cluster: Linted) -> Iterator[str]:
+    """Yield partitions whose leader is not in their ISR, or whose ISR names a broker twice."""
 
-    def is_outside(partition: Partition) -> bool:
+    def is_edited(partition: Partition) -> bool:
         value = partition.zk_state
-        return value is not None and value.leader != NO_LEADER and value.leader not in value.isr
+        return value is not None and (
+            (value.leader != NO_LEADER and value.leader not in value.isr) or len(value.isr) > len({*value.isr})
+        )
 
-    for name, partition in cluster.partitions(is_outside):
+    for name, partition in cluster.partitions(is_edited):
         assert partition.zk_state is not None, "a partition without a state has no leader"
         yield f"{name} (leader {partition.zk_state.leader}, {replicas_in_words(partition.zk_state.isr)})"
 
@@ -262,11 +274,7 @@ def all_replicas_in_one_rack(cluster: Linted) -> Iterator[str]:
 )
 def min_isr_of_all_replicas(cluster: Linted) -> Iterator[str]:
     """Yield topics whose min.insync.replicas needs every replica."""
-    for name, topic in cluster.topics:
-        fewest = min((len(partition.replicas) for partition in topic.partitions.values()), default=0)
-        needed = topic.min_insync_replicas
-        if needed is not None and needed == fewest > 1:
-            yield f"{name} (min.insync.replicas {needed})"
+    return (f"{name} (min.insync.replicas {needed})" for name, needed, most in _least(cluster) if needed == most > 1)
 
 
 @warn(

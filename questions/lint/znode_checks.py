@@ -26,8 +26,9 @@ from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
 from questions.lint.cluster import CONFIGS, LISTED, NOTIFICATIONS, TOPICS, LintCheck, Linted
 from wording.sentences import bracketed, near
 
-_JUTE_MAXBUFFER_BYTES: Final = 0xFFFFF
-"ZooKeeper's largest reply, unless jute.maxbuffer is raised. A longer list is unreadable."
+_LONGEST_BYTES: Final = 4 << 20  # as `KafkaZkClient` sets it
+_LONGEST_FROM_3_0_BYTES: Final = 0xFFFFF  # up to 3.2, because ZooKeeper 3.6 has lowered its default
+"The longest reply that a broker takes, unless jute.maxbuffer is set. A longer list is unreadable."
 _NEARLY: Final = 0.8
 _LEFT_AFTER_MS: Final = 10 * 60_000  # an active controller removes requests within seconds
 _ANSWERED_AFTER_MS: Final = 30_000
@@ -104,16 +105,18 @@ def setting_stops_start(cluster: Linted) -> Iterator[str]:
 
 
 @page(
-    "A starting controller cannot read a list beyond jute.maxbuffer, so no controller stays.",
-    Advice("Delete unused topics, or raise jute.maxbuffer on every ZooKeeper server, then on every broker."),
+    "Brokers and controllers lose their connection at a list beyond jute.maxbuffer, so no controller stays.",
+    Advice("Delete unused topics or left notifications, or raise jute.maxbuffer on every broker."),
     is_in_check=True,
 )
 def child_list_too_long(cluster: Linted) -> Iterator[str]:
     """Yield lists of children that hardly fit into a reply."""
+    oldest, newest = cluster.picture.header.configuration.evidence.releases()
+    most_bytes = _LONGEST_FROM_3_0_BYTES if oldest < (3, 3) and newest >= (3, 0) else _LONGEST_BYTES
     for parent in LISTED:
         size_bytes = sum(4 + len(name.encode()) for name in cluster.children[parent])
-        if size_bytes > _NEARLY * _JUTE_MAXBUFFER_BYTES:
-            yield f"{parent} ({size_bytes} of {_JUTE_MAXBUFFER_BYTES} bytes)"
+        if size_bytes > _NEARLY * most_bytes:
+            yield f"{parent} ({size_bytes} of {most_bytes} bytes)"
 
 
 @warn(
@@ -281,6 +284,6 @@ def settings_of_no_topic(cluster: Linted) -> Iterator[str]:
     Advice("Set the topic's settings again with kafka-configs.sh, or finish the deletion."),
 )
 def topic_without_settings(cluster: Linted) -> Iterable[str]:
-    """Find topics without a settings znode, which Kafka creates before the topic, if others have one."""
+    """Find topics without a settings znode, which Kafka creates before the topic."""
     settings = cluster.children["/config/topics"]
-    return [name for name, _ in cluster.topics if name not in settings] if settings else ()
+    return () if cluster.picture.forbidden else [name for name, _ in cluster.topics if name not in settings]

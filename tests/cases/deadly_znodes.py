@@ -12,6 +12,7 @@ from kazoo.security import make_acl, make_digest_acl
 
 from tests.cases.znodes import (
     TOPIC_ID,
+    WELL,
     WELL_IN_3_9,
     Answer,
     Case,
@@ -33,7 +34,12 @@ _ONE_LOGIN: Final = (make_digest_acl("kafka", "secret", all=True), make_acl("wor
 
 
 def _beside(path: str, content: Content) -> Case:
-    return Case({**WELL_IN_3_9, path: content})
+    return _well({path: content})
+
+
+def _well(*trees: Tree) -> Case:
+    """Return the well cluster with other znodes."""
+    return Case({path: each for tree in (WELL_IN_3_9, *trees) for path, each in tree.items()})
 
 
 def _quota(path: str, **config: str) -> Case:
@@ -94,6 +100,10 @@ def _told(found: str) -> tuple[Answer, ...]:
 
 def _unreadable(content: Content) -> Case:
     return Case({**WELL_IN_3_9, **led("u", [2, 3], with_id=True), _STATE: content})
+
+
+def _unclean(path: str) -> Case:
+    return _well(state("t", 0, 1, [1]), settings(path, unclean_leader_election_enable="true"))
 
 
 def _nobody(more: Tree) -> Case:
@@ -171,13 +181,10 @@ CASES: Final[Mapping[str, Case]] = {
         },
         patience_seconds=31,
     ),
-    "throttle-of-a-leader": Case(
-        {
-            **WELL_IN_3_9,
-            **state("t", 0, 1, [1]),
-            **settings("/config/topics/t", leader_replication_throttled_replicas="*"),
-            **settings("/config/brokers/1", leader_replication_throttled_rate="1"),
-        }
+    "throttle-of-a-leader": _well(
+        state("t", 0, 1, [1]),
+        settings("/config/topics/t", leader_replication_throttled_replicas="*"),
+        settings("/config/brokers/1", leader_replication_throttled_rate="1"),
     ),
     "nobody-of-one-login": Case(
         {path: each for path, each in WELL_IN_3_9.items() if path != "/controller"},
@@ -213,22 +220,10 @@ CASES: Final[Mapping[str, Case]] = {
     "chroot-of-one-login": Case(WELL_IN_3_9, acls={"/": _ONE_LOGIN}),
     "registrations-of-one-login": Case(WELL_IN_3_9, acls={"/brokers/ids": _ONE_LOGIN}),
     # unclean elections
-    "unclean-by-default": Case(
-        {
-            **WELL_IN_3_9,
-            **state("t", 0, 1, [1]),
-            **settings("/config/brokers/<default>", unclean_leader_election_enable="true"),
-        }
-    ),
-    "unclean-by-topic": Case(
-        {**WELL_IN_3_9, **state("t", 0, 1, [1]), **settings("/config/topics/t", unclean_leader_election_enable="true")}
-    ),
-    "unclean-not-by-the-lost-controller": Case(
-        {**WELL_IN_3_9, **state("t", 0, 1, [1]), **settings("/config/brokers/1", unclean_leader_election_enable="true")}
-    ),
-    "unclean-by-the-next-controller": Case(
-        {**WELL_IN_3_9, **state("t", 0, 1, [1]), **settings("/config/brokers/2", unclean_leader_election_enable="true")}
-    ),
+    "unclean-by-default": _unclean("/config/brokers/<default>"),
+    "unclean-by-topic": _unclean("/config/topics/t"),
+    "unclean-not-by-the-lost-controller": _unclean("/config/brokers/1"),
+    "unclean-by-the-next-controller": _unclean("/config/brokers/2"),
     # listeners
     "listeners-apart": _apart(("PLAINTEXT", "PLAINTEXT"), ("PLAINTEXT", "PLAINTEXT"), ("SSL", "SSL")),
     "listeners-of-two-protocols": _apart(("IN", "PLAINTEXT"), ("IN", "PLAINTEXT"), ("IN", "SSL")),
@@ -249,35 +244,26 @@ CASES: Final[Mapping[str, Case]] = {
         assigned("t", [1, 2], [2, 3], with_id=True), {"/brokers/topics/t/partitions/1": None}
     ),
     # topics without content, up to 2.1
-    "topic-empty-before-2.1": Case(
-        {
-            **brokers(1, 2, 3),
-            **controller(1, 7),
-            **led("t", [1, 2, 3]),
-            **state("lost", 0, 1, [1, 2]),
-            "/brokers/topics/lost": b"",
-        }
-    ),
+    "topic-empty-before-2.1": Case({**WELL, **state("lost", 0, 1, [1, 2]), "/brokers/topics/lost": b""}),
     # settings
-    "settings-mistyped": Case({**WELL_IN_3_9, "/config/topics/t": {"version": 1, "config": {"retention.msec": "1"}}}),
-    "setting-of-brokers": Case(
-        {**WELL_IN_3_9, "/config/topics/t": {"version": 1, "config": {"log.retention.hours": "1"}}}
+    "settings-mistyped": _well(settings("/config/topics/t", retention_msec="1")),
+    "setting-of-brokers": _well(settings("/config/topics/t", log_retention_hours="1")),
+    "throttle-left": _well(
+        settings("/config/topics/t", follower_replication_throttled_replicas="*"),
+        settings("/config/brokers/2", follower_replication_throttled_rate="1000"),
     ),
-    "throttle-left": Case(
-        {
-            **WELL_IN_3_9,
-            "/config/topics/t": {"version": 1, "config": {"follower.replication.throttled.replicas": "*"}},
-            "/config/brokers/2": {"version": 1, "config": {"follower.replication.throttled.rate": "1000"}},
-        }
+    "offsets-deleted": _well(
+        led("__consumer_offsets", *([1, 2, 3] for _ in range(60)), with_id=True),
+        settings("/config/topics/__consumer_offsets", cleanup_policy="compact,delete"),
     ),
-    "offsets-deleted": Case(
-        {
-            **WELL_IN_3_9,
-            **led("__consumer_offsets", *([1, 2, 3] for _ in range(60)), with_id=True),
-            "/config/topics/__consumer_offsets": {"version": 1, "config": {"cleanup.policy": "compact,delete"}},
-        }
-    ),
-    "partition-gap": Case({**WELL_IN_3_9, **_gap()}),
+    "partition-gap": _well(_gap()),
+    # the controller's epoch, edited states and notifications
+    "no-epoch": Case({path: each for path, each in WELL_IN_3_9.items() if path != "/controller_epoch"}),
+    "no-epoch-below-0": _beside("/controller_epoch", b"-5"),
+    "no-epoch-above-it": _beside("/controller_epoch", b"2147483647"),
+    "edited-leader": _well(state("t", 0, 1, [2, 3])),
+    "edited-isr": _well(state("t", 0, 1, [1, 1])),
+    "change-of-no-number": _beside("/config/changes/aaa", b""),
     # several znodes together, whose mends have an order
     "controller-null-with-the-epoch": _nobody({"/controller_epoch": None}),
     "controller-null-with-feature": _nobody({"/feature": b""}),
@@ -363,7 +349,7 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
         Answer("lint", 1, ("unloadable-topic: /brokers/topics/t",), ("orphan-state", "lose the records")),
     ),
     "topic-hidden": (
-        Answer("lint", 0, ("may not read",), ("orphan-state", "lose the records")),
+        Answer("lint", 3, ("in what is known of", "may not read"), ("orphan-state", "lose the records")),
         Answer("check", 3, ("cluster: not known",)),
     ),
     "twin-topics": (
@@ -377,7 +363,9 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
             1,
             ("until broker 1 or 2 returns, even if records are lost", "if broker 2 returns before", "=false first"),
         ),
-        Answer("check --long", 1, ("only if unclean.leader.election.enable is true",), ("elects only replicas",)),
+        Answer(
+            "check --long", 1, ("may be elected before.*=false first.* only if unclean",), ("elects only replicas",)
+        ),
     ),
     "name-of-a-user": _starts_fail("/config/users/50%", "no two hexadecimal digits"),
     "name-of-a-client": _starts_fail("/config/users/alice/clients/a%zz"),
@@ -440,6 +428,20 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
             ("leftover-election-request: /admin/preferred_replica_election .Delete",),
             ("reassign_partitions",),
         ),
+    ),
+    "no-epoch": (
+        Answer("lint", 1, ("/controller_epoch is .* brokers refuse the next one.* Then delete /controller",)),
+        Answer("explain controller", 0, ("failover /controller_epoch is .* can write nothing",)),
+        Answer("explain t-0", 0, ("A new controller elects none before the mend of /controller_epoch",)),
+        Answer("restartable --broker 2", 1, ("/controller_epoch is",)),
+    ),
+    "edited-": (
+        Answer("lint", 1, ("edited-state: t-0 .*The leader's end may lose records, or empty the ISR",)),
+        Answer("restartable --broker 1", 1, ("t-0 .*: No broker writes such a state",)),
+        Answer("restartable --broker 2", 1, ("somebody edited it",), ("of broker 1 (is|are) not in sync",)),
+    ),
+    "change-of": _told(
+        "changes/aaa has a name that Kafka cannot read: brokers fail .*only at their next start. Delete"
     ),
     "producer-ids-": _starts_fail("/latest_producer_id_block"),
     "epoch-": _ELECTION,

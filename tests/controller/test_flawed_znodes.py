@@ -34,7 +34,8 @@ def test_a_number_that_is_too_long_is_no_json():
         (TOPIC, b'{"version":1,"partitions":{"0":[1]}}', None),
         ("/config/topics/t", b"", None),
         ("/config/topics/t", b"{", Flaw.UNPARSABLE),
-        ("/controller_epoch", b"x", None),
+        ("/controller_epoch", b"x", Flaw.NO_DIGITS),
+        ("/controller_epoch", b"0", None),
         ("/elsewhere", b"{", None),
     ],
 )

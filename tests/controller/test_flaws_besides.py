@@ -27,6 +27,7 @@ STATE = "/brokers/topics/t/partitions/0/state"
 BLOCK = "/latest_producer_id_block"
 SCRAM = "salt=YQ==,stored_key=YQ==,server_key=YQ==,iterations=4096"
 WELL = {"/cluster/id": b"{}"}
+LACKS = "finalizes group up to 3, which broker 1 does not know"
 
 
 def raw(content: object) -> bytes:
@@ -39,6 +40,10 @@ def config(**values: object) -> bytes:
 
 def registration(version: int = 5, **fields: object) -> bytes:
     return raw({"version": version, "jmx_port": -1, "endpoints": ["PLAINTEXT://b:1"], **fields})
+
+
+ONE = {"/brokers/ids/1": registration()}
+ITS_SSL = registration(listener_security_protocol_map={"PLAINTEXT": "SSL"})
 
 
 @pytest.mark.parametrize(
@@ -57,6 +62,8 @@ def registration(version: int = 5, **fields: object) -> bytes:
         ("/config/users/u", b"x", None),
         ("/brokers/ids/two", b"{}", Flaw.WRONG_NAME),
         ("/isr_change_notification/left", None, Flaw.WRONG_NAME),
+        ("/config/changes/config_change_x", None, Flaw.WRONG_NAME),
+        ("/config/changes/config_change_0000000001", None, None),
         ("/config/brokers/k2.example", b"", Flaw.WRONG_NAME),
         ("/config/brokers/<default>", b"", None),
         ("/config/users/u", None, None),
@@ -95,24 +102,13 @@ def test_a_flaw_is_what_a_broker_cannot_read(path, data, flaw):
 @pytest.mark.parametrize(
     ("values", "path", "flaw"),
     [
-        ({"/brokers/ids/1": registration()}, "/cluster/id", Flaw.ABSENT),
-        ({**WELL, "/brokers/ids/1": registration()}, "/cluster/id", None),
+        (ONE, "/cluster/id", Flaw.ABSENT),
+        ({**WELL, **ONE}, "/cluster/id", None),
         ({**WELL, "/brokers/ids/1": b"x", "/brokers/ids/x": b"x"}, "/brokers/ids", None),
-        (
-            {**WELL, "/brokers/ids/1": registration(), "/brokers/ids/2": registration(endpoints=["SSL://b:1"])},
-            "/brokers/ids",
-            Flaw.NO_COMMON_LISTENER,
-        ),
-        (
-            {
-                **WELL,
-                "/brokers/ids/1": registration(listener_security_protocol_map={"PLAINTEXT": "SSL"}),
-                "/brokers/ids/2": registration(),
-            },
-            "/brokers/ids",
-            Flaw.NO_COMMON_PROTOCOL,
-        ),
-        ({"/brokers/ids/1": registration(), "/brokers/ids/2": registration()}, "/brokers/ids/2", Flaw.SAME_ENDPOINT),
+        ({**ONE, "/brokers/ids/2": registration(endpoints=["SSL://b:1"])}, "/brokers/ids", Flaw.NO_COMMON_LISTENER),
+        ({**ONE, "/brokers/ids/2": ITS_SSL}, "/brokers/ids", Flaw.NO_COMMON_PROTOCOL),
+        ({"/controller": b"x"}, "/controller_epoch", Flaw.ABSENT),
+        ({**ONE, "/brokers/ids/2": registration()}, "/brokers/ids/2", Flaw.SAME_ENDPOINT),
         ({**WELL, BLOCK: b"x", "/feature": raw({"version": 2, "status": 1, "features": {}})}, BLOCK, Flaw.NO_NEXT),
         ({**WELL, BLOCK: b"x", "/feature": b"x"}, BLOCK, Flaw.UNPARSABLE),
         ({"/cluster/id": raw({"version": "1", "id": ""})}, "/cluster/id", Flaw.WRONG_TYPE),
@@ -126,13 +122,8 @@ def test_several_znodes_have_a_flaw_together(values, path, flaw):
 @pytest.mark.parametrize(
     ("status", "supported", "version", "details"),
     [
-        (1, {}, 5, "finalizes group up to 3, which broker 1 does not know"),
-        (
-            1,
-            {"group": {"min_version": 1, "max_version": 2}},
-            5,
-            "finalizes group up to 3, which broker 1 does not know",
-        ),
+        (1, {}, 5, LACKS),
+        (1, {"group": {"min_version": 1, "max_version": 2}}, 5, LACKS),
         (1, {"group": {"min_version": 1, "max_version": 3}}, 5, None),
         (0, {}, 5, None),
         (1, {}, 4, None),
@@ -170,12 +161,9 @@ def test_a_znode_is_locked_if_no_broker_shows_its_login(epoch, registered, is_lo
 
 
 def test_each_path_has_its_place_and_only_recorded_ones_are_located():
-    assert [place_of(path) for path in ("/", "/brokers/ids", BLOCK, "/kafka-acl-extended/prefixed/Topic/t")] == [
-        Place.CHROOT,
-        Place.REGISTRATIONS,
-        Place.PRODUCER_IDS,
-        Place.ACL,
-    ]
+    places = {"/": Place.CHROOT, "/brokers/ids": Place.REGISTRATIONS, BLOCK: Place.PRODUCER_IDS}
+    assert {path: place_of(path) for path in places} == places
+    assert place_of("/kafka-acl-extended/prefixed/Topic/t") is Place.ACL
     assert (place_of("/feature"), place_of("/elsewhere")) == (Place.FEATURE, Place.OTHER)
     assert locate("/config/users/u").place is Place.OTHER
     assert flaw_of("/config/users/u", b"x") is Flaw.UNPARSABLE
@@ -280,13 +268,19 @@ def test_a_lost_state_is_written_back_before_a_failover():
 
 @pytest.mark.parametrize(("own", "is_told"), [("true", True), ("false", False)])
 def test_the_topics_own_setting_tells_of_the_unclean_election_to_come(own, is_told):
-    history = ZnodeHistory().start(1, 2, topics={"t": {0: ([1, 2], 1, 1, [1])}})
+    history = ZnodeHistory().start(1, 2, 3, controller=3, topics={"t": {0: ([1, 2], 1, 1, [1])}})
     history.write("/config/topics/t", {"version": 1, "config": {"unclean.leader.election.enable": own}})
     history.heartbeat(61_000)
     history.heartbeat(1_000)
     (alert,) = (row for row in history.open_alerts().values() if row.alert == "PartitionsUnderReplicated")
     said = "Its loss loses records by an unclean election. Set unclean.leader.election.enable=false first"
     assert (said in alert.cause) is is_told
+    for broker in (2, 1):
+        history.broker_leaves(broker)
+        history.heartbeat(61_000)
+    (alert,) = (row for row in history.open_alerts().values() if row.alert == "PartitionsOffline")
+    said = "A replica out of sync may be elected before, as unclean elections are allowed, and records are lost"
+    assert (f"until broker 1 returns. {said}. Set" in alert.cause) is is_told
 
 
 def test_a_persistent_controller_is_deleted_although_it_stops_elections():

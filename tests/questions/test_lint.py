@@ -32,9 +32,9 @@ FOUND = {
     ),
     "min-isr-of-all-replicas": (settings("t", min_insync_replicas="2"), "t (min.insync.replicas 2)"),
     "child-list-too-long": (
-        {f"/config/topics/{'x' * 60}-{number:05}": {"version": 1, "config": {}} for number in range(MANY)}
+        {f"/config/topics/{'x' * 200}-{number:05}": {"version": 1, "config": {}} for number in range(MANY)}
         | settings("t"),
-        "/config/topics (1400005 of 1048575 bytes)",
+        "/config/topics (4200005 of 4194304 bytes)",
     ),
     "leader-or-isr-not-assigned": (state("t", 0, 3, [3, 1]), "t-0 [3]"),
     "setting-stops-start": (
@@ -66,7 +66,7 @@ FOUND = {
         {"/brokers/ids/4": {"version": 5, "jmx_port": -1, "endpoints": [], "rack": "a", "persistent": True}},
         "/brokers/ids/4",
     ),
-    "leader-out-of-sync": (state("t", 0, 1, [2]), "t-0 (leader 1, in sync: 2)"),
+    "edited-state": (state("t", 0, 1, [2]), "t-0 (leader 1, in sync: 2)"),
     "replicas-of-unknown-brokers": (
         topic("t", [1, 2, 9], [2, 3], adding_replicas={"0": [9]}, removing_replicas={"0": []})
         | state("t", 0, 1, [1, 2]),

@@ -130,12 +130,14 @@ def a_controller_without_a_session_is_deleted(cluster: RealCluster) -> None:
     cluster.brokers[named].start()
 
 
-@step(_EPOCH, Flaw.NO_DIGITS)
-def the_epoch_is_written_again(cluster: RealCluster) -> None:
-    cluster.create("epoch-again", {0: [1, 2, 3]})
-    cluster.write("epoch-again", *_KEPT)
+def _epoch(cluster: RealCluster, topic: str, content: bytes) -> None:
+    cluster.create(topic, {0: [1, 2, 3]})
+    cluster.write(topic, *_KEPT)
     highest = int(cluster.data(_EPOCH))
-    cluster.client.set(_EPOCH, b"%d\n" % highest)
+    cluster.client.set(_EPOCH, content)
+    if content.startswith(b"-"):
+        cluster.client.delete("/controller")
+        eventually(lambda: int(cluster.data(_EPOCH)) < 0 and cluster.client.exists("/controller"))
     cluster.client.set(_EPOCH, b"%d" % highest)
     cluster.client.delete("/controller")
     time.sleep(_TERMS_SECONDS)
@@ -143,18 +145,8 @@ def the_epoch_is_written_again(cluster: RealCluster) -> None:
         cluster.brokers[1].kill()
         cluster.brokers[1].start()
     has_a_lasting_controller(cluster)
-    survives_its_leader(cluster, "epoch-again")
-    is_usable(cluster, "epoch-again", *_KEPT)
-
-
-@step(_FEATURE, Flaw.EMPTY)
-def an_empty_feature_is_deleted(cluster: RealCluster) -> None:
-    _feature(cluster, b"")
-
-
-@step(_FEATURE, Flaw.UNPARSABLE)
-def an_unreadable_feature_is_deleted(cluster: RealCluster) -> None:
-    _feature(cluster, b"x")
+    survives_its_leader(cluster, topic)
+    is_usable(cluster, topic, *_KEPT)
 
 
 def _feature(cluster: RealCluster, content: bytes) -> None:
@@ -240,19 +232,18 @@ def an_unreadable_topic_is_written_back(cluster: RealCluster) -> None:
     is_usable(cluster, "lost", *_KEPT)
 
 
-@step("/brokers/topics/T/partitions/0/state", Flaw.EMPTY)
-def an_empty_state_is_written_back(cluster: RealCluster) -> None:
-    _state(cluster, "empty-state", b"")
-
-
-@step("/brokers/topics/T/partitions/0/state", Flaw.UNPARSABLE)
-def an_unreadable_state_is_written_back(cluster: RealCluster) -> None:
-    _state(cluster, "odd-state", b"x")
-
-
-@step("/brokers/topics/T/partitions/0/state", Flaw.ABSENT)
-def an_absent_state_is_written_back(cluster: RealCluster) -> None:
-    _state(cluster, "absent-state", None)
+@step("/brokers/topics/second", Flaw.SAME_ID)
+def an_id_of_two_topics_is_written_back(cluster: RealCluster) -> None:
+    for topic in ("first", "second"):
+        cluster.create(topic, {0: [1, 2, 3]})
+    cluster.write("second", *_KEPT)
+    cluster.rewrite_topic("second", topic_id=cluster.content("/brokers/topics/first")["topic_id"])
+    cluster.client.delete("/controller")
+    _has_no_controller(cluster)
+    cluster.rewrite_topic("second", topic_id=cluster.topic_id_on_disk("second", 1))
+    has_a_lasting_controller(cluster)
+    survives_its_leader(cluster, "second")
+    is_usable(cluster, "second", *_KEPT)
 
 
 def _state(cluster: RealCluster, topic: str, content: bytes | None) -> None:
@@ -317,3 +308,15 @@ def a_quota_near_zero_is_raised(cluster: RealCluster) -> None:
     assert seconds_under(5) > seconds_under(1_048_576) + 1
     cluster.run(f"{alter} --delete-config producer_byte_rate")
     is_usable(cluster, "slow", *_KEPT, *_KEPT)
+
+
+_STATE = "/brokers/topics/T/partitions/0/state"
+STEPS |= {
+    "an-epoch-of-no-digits": MendingStep(_EPOCH, Flaw.NO_DIGITS, lambda cluster: _epoch(cluster, "epoch-9", b"9\n")),
+    "an-epoch-below-0": MendingStep(_EPOCH, Flaw.NO_EPOCH, lambda cluster: _epoch(cluster, "epoch-below", b"-5")),
+    "a-feature-empty": MendingStep(_FEATURE, Flaw.EMPTY, lambda cluster: _feature(cluster, b"")),
+    "a-feature-odd": MendingStep(_FEATURE, Flaw.UNPARSABLE, lambda cluster: _feature(cluster, b"x")),
+    "a-state-empty": MendingStep(_STATE, Flaw.EMPTY, lambda cluster: _state(cluster, "empty-state", b"")),
+    "a-state-odd": MendingStep(_STATE, Flaw.UNPARSABLE, lambda cluster: _state(cluster, "odd-state", b"x")),
+    "a-state-absent": MendingStep(_STATE, Flaw.ABSENT, lambda cluster: _state(cluster, "absent-state", None)),
+}
