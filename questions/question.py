@@ -101,11 +101,6 @@ class PlainAnswer(msgspec.Struct, frozen=True):
         return True
 
     @property
-    def is_known(self) -> bool:
-        """Return whether the answer can be trusted, otherwise the exit code is 3."""
-        return True
-
-    @property
     def gap(self) -> str:
         """Return what the source does not have for this answer, in a sentence. It is empty if nothing is missing."""
         return ""

@@ -91,9 +91,11 @@ def command_of(name: str) -> click.Command:
     @question_options(question)
     @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
     def command(*, as_json: bool, chosen: Chosen, **flags: Any) -> int:  # noqa: ANN401 (click's own)
-        def show(answer: PlainAnswer, _: Picture) -> ExitCode:
-            known, good = answer.is_known, answer.is_good
-            code = shown(answer, answer.said(), as_json=as_json, is_known=known, is_good=good)
+        def show(answer: PlainAnswer, picture: Picture) -> ExitCode:
+            from questions.doubts import doubts  # the core is not for --help
+
+            known = not (answer.is_good and doubts(picture))
+            code = shown(answer, answer.said(), as_json=as_json, is_known=known, is_good=answer.is_good)
             if answer.gap:
                 standard_error.warn(answer.gap)
             return code

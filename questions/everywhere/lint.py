@@ -60,11 +60,6 @@ class LintFindings(PlainAnswer, frozen=True):
         return all(finding.severity is Severity.INFO for finding in self.found)
 
     @property
-    def is_known(self) -> bool:
-        """Return whether all was seen, or enough to find trouble."""
-        return not (self.doubts and self.is_good)
-
-    @property
     def gap(self) -> str:
         """Return the checks whose znodes the source lacks."""
         names = ", ".join(finding.check for finding in self.findings if finding.count is None)

@@ -199,7 +199,7 @@ class _PartitionFacts:
         found += [
             Statement("leader", f"{leader}, leader epoch {value.leader_epoch}, {by}"),
             Statement("in sync", self._copies.removeprefix("in sync: ")),
-            *self._listed_twice(),
+            *self._edited(value),
         ]
         if value.recovering:
             found.append(Statement("recovering", "from an unclean election, which its leader has not confirmed yet"))
@@ -207,23 +207,26 @@ class _PartitionFacts:
 
     def is_sound(self) -> bool:
         """Return whether a process leads the partition, and each replica is a copy."""
-        led = self._value is None or not is_without_session(self._value.leader, self._header)
-        return led and not self._listed_twice()
+        value = self._value
+        return value is None or not (is_without_session(value.leader, self._header) or [*self._edited(value)])
 
-    def _listed_twice(self) -> tuple[Statement, ...]:
-        """Return a statement on an assignment that names a broker twice, which Kafka counts as two replicas."""
+    def _edited(self, value: LeaderAndIsr) -> Iterator[Statement]:
+        """Yield what only a person writes: a broker twice, which Kafka counts as two, and a leader out of its ISR."""
+        for where, named in (("assignment", self._assigned()), ("ISR", value.isr)):
+            if twice := {broker for broker in named if named.count(broker) > 1}:
+                copies = counted(len(set(named)), "copy")
+                says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
+                yield Statement(where, says)
+        if value.leader >= 0 and value.leader not in value.isr:
+            yield Statement("ISR", f"lacks leader {value.leader}, so somebody edited the state")
+
+    def _assigned(self) -> Sequence[BrokerId]:
         record = (self._picture.records or {}).get(f"/brokers/topics/{self._tp.topic}")
         try:
             znode = None if record is None else decode(record.content, TopicZnode)
         except ZnodeError:
             return ()  # `kontrast check` reports such a znode
-        named = () if znode is None else znode.partitions.get(self._tp.partition, ())
-        twice = {broker for broker in named if named.count(broker) > 1}
-        if not twice:
-            return ()
-        copies = counted(len(set(named)), "copy")
-        says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
-        return (Statement("assignment", says),)
+        return () if znode is None else znode.partitions.get(self._tp.partition, ())
 
     def _replicas(self) -> list[Statement]:
         found: list[Statement] = []

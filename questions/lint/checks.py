@@ -10,7 +10,7 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import Severity
 from controller.contract.flaw import Flaw
 from controller.contract.ids import NO_LEADER, BrokerId
-from controller.contract.remedies.controllership import RAISE_EPOCH
+from controller.contract.remedies.controllership import MOVE_CONTROLLER, RAISE_EPOCH
 from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_ISR
 from controller.contract.remedies.reassignments import REASSIGN
 from controller.contract.remedies.remedy import Advice
@@ -139,8 +139,9 @@ def broker_without_session(cluster: Linted) -> Iterator[str]:
     "No broker writes such a state, so somebody edited it. The leader's end may lose records, or empty the ISR, and "
     "then no return elects a leader.",
     Advice(
-        "Compare the replicas. Then write the state with the leader alone in its isr and a leader_epoch one higher. "
-        "Then delete /controller."
+        "Compare the replicas. Write the state with a live leader that has all records, it alone in the isr, and a "
+        "leader_epoch one higher.",
+        (MOVE_CONTROLLER,),
     ),
     is_in_check=True,
 )

@@ -12,7 +12,6 @@ from typing import Final
 from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import Severity
 from controller.contract.consequences import consequence_of, flaw_of
-from controller.contract.records import Record
 from controller.contract.remedies.controllership import DELETE_PREFERRED_REQUEST
 from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
 from controller.contract.remedies.remedy import Advice
@@ -65,13 +64,6 @@ def _is_led(cluster: Linted, path: str) -> bool:
         return decode(cluster.records[path].content, StateZnode).leader in cluster.picture.header.brokers
     except ZnodeError:
         return True  # for all that is known
-
-
-def _has_settings(record: Record) -> bool:
-    try:
-        return bool(decode_config(record.raw).config)
-    except ZnodeError:
-        return False  # `kontrast check` reports such a znode
 
 
 def _is_old(cluster: Linted, path: str, after_ms: int = _LEFT_AFTER_MS) -> bool:
@@ -273,10 +265,9 @@ def internal_topic_not_compacted(cluster: Linted) -> Iterator[str]:
     Advice(remedies=(DELETE_SETTINGS,)),
 )
 def settings_of_no_topic(cluster: Linted) -> Iterator[str]:
-    """Yield topics that have settings but do not exist."""
-    for name, record in sorted(cluster.children["/config/topics"].items(), key=itemgetter(0)):
-        if cluster.picture.topic(name) is None and _has_settings(record):
-            yield name
+    """Return topics that have settings but do not exist."""
+    settings = _settings(cluster, "/config/topics")
+    return (name for name, config in settings if config and cluster.picture.topic(name) is None)
 
 
 @info(
@@ -284,6 +275,6 @@ def settings_of_no_topic(cluster: Linted) -> Iterator[str]:
     Advice("Set the topic's settings again with kafka-configs.sh, or finish the deletion."),
 )
 def topic_without_settings(cluster: Linted) -> Iterable[str]:
-    """Find topics without a settings znode, which Kafka creates before the topic."""
+    """Find topics without a settings znode, which Kafka creates before the topic, if others have one."""
     settings = cluster.children["/config/topics"]
-    return () if cluster.picture.forbidden else [name for name, _ in cluster.topics if name not in settings]
+    return [name for name, _ in cluster.topics if name not in settings] if settings else ()

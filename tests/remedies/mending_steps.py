@@ -311,12 +311,13 @@ def a_quota_near_zero_is_raised(cluster: RealCluster) -> None:
 
 
 _STATE = "/brokers/topics/T/partitions/0/state"
-STEPS |= {
-    "an-epoch-of-no-digits": MendingStep(_EPOCH, Flaw.NO_DIGITS, lambda cluster: _epoch(cluster, "epoch-9", b"9\n")),
-    "an-epoch-below-0": MendingStep(_EPOCH, Flaw.NO_EPOCH, lambda cluster: _epoch(cluster, "epoch-below", b"-5")),
-    "a-feature-empty": MendingStep(_FEATURE, Flaw.EMPTY, lambda cluster: _feature(cluster, b"")),
-    "a-feature-odd": MendingStep(_FEATURE, Flaw.UNPARSABLE, lambda cluster: _feature(cluster, b"x")),
-    "a-state-empty": MendingStep(_STATE, Flaw.EMPTY, lambda cluster: _state(cluster, "empty-state", b"")),
-    "a-state-odd": MendingStep(_STATE, Flaw.UNPARSABLE, lambda cluster: _state(cluster, "odd-state", b"x")),
-    "a-state-absent": MendingStep(_STATE, Flaw.ABSENT, lambda cluster: _state(cluster, "absent-state", None)),
-}
+for _name, _path, _flaw, _do in (
+    ("an-epoch-of-no-digits", _EPOCH, Flaw.NO_DIGITS, lambda cluster: _epoch(cluster, "epoch-9", b"9\n")),
+    ("an-epoch-below-0", _EPOCH, Flaw.NO_EPOCH, lambda cluster: _epoch(cluster, "epoch-below", b"-5")),
+    ("a-feature-empty", _FEATURE, Flaw.EMPTY, lambda cluster: _feature(cluster, b"")),
+    ("a-feature-odd", _FEATURE, Flaw.UNPARSABLE, lambda cluster: _feature(cluster, b"x")),
+    ("a-state-empty", _STATE, Flaw.EMPTY, lambda cluster: _state(cluster, "empty-state", b"")),
+    ("a-state-odd", _STATE, Flaw.UNPARSABLE, lambda cluster: _state(cluster, "odd-state", b"x")),
+    ("a-state-absent", _STATE, Flaw.ABSENT, lambda cluster: _state(cluster, "absent-state", None)),
+):
+    STEPS[_name] = MendingStep(_path, _flaw, _do)
