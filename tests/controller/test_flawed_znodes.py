@@ -36,6 +36,7 @@ def test_a_number_that_is_too_long_is_no_json():
         ("/config/topics/t", b"{", Flaw.UNPARSABLE),
         ("/controller_epoch", b"x", Flaw.NO_DIGITS),
         ("/controller_epoch", b"0", None),
+        ("/controller_epoch", b"-1", Flaw.NO_EPOCH),
         ("/elsewhere", b"{", None),
     ],
 )
