@@ -12,6 +12,7 @@ import msgspec
 
 from controller.contract.alert_kinds.divergences import Disagreement
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, CONTROLLER_DISAGREES, LOG_DIR_FAILED, AlertKind
+from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
@@ -95,11 +96,19 @@ def forget_old(header: Header) -> None:
 
 
 def _is_mended(occurrence: Occurrence, header: Header) -> bool:
-    """Return whether the broker of a failed log directory has registered again, and its replicas are in sync."""
-    now = None if occurrence.broker is None else header.brokers.get(occurrence.broker)
-    if occurrence.kind != LOG_DIR_FAILED.name or now is None or now.since_ms <= occurrence.last_ms:
+    """Return whether a failed log directory needs no alert any more.
+
+    If it pages, this is once its broker has registered again with replicas in sync. Otherwise the loss of partitions
+    pages in its place, and the broker's departure goes on under another group, so the directory ends with the process.
+    """
+    if occurrence.kind != LOG_DIR_FAILED.name or occurrence.broker is None:
         return False
-    return not any(occurrence.broker in parse_group(key).brokers for key in header.tally.issues)
+    now, told = header.brokers.get(occurrence.broker), header.alerts.open.get(id_of(LOG_DIR_FAILED, occurrence.subject))
+    if now is not None and now.since_ms <= occurrence.last_ms:
+        return False
+    if told is None or told.severity is not Severity.PAGE:
+        return True
+    return now is not None and not any(occurrence.broker in parse_group(key).brokers for key in header.tally.issues)
 
 
 def id_of(kind: AlertKind, subject: str) -> str:

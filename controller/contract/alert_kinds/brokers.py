@@ -107,5 +107,5 @@ LOG_DIR_FAILED: Final = AlertKind(
     expected="The controller takes these replicas offline and elects others.",
     patience_ms=2 * SECOND_MS,  # because a loss that the controller writes meanwhile pages instead
     lasts_ms=30 * MINUTE_MS,
-    ends_early="the broker registered again, and its replicas are in sync",
+    ends_early="the broker leaves, or is registered again with its replicas in sync",
 )
