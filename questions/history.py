@@ -118,8 +118,9 @@ class ShowHistory(Question, frozen=True):
     def _timeline(
         self, cluster: KnownCluster, then: ClusterSnapshot, begin_ms: int, end_ms: int
     ) -> tuple[Timeline | None, list[str]]:
-        changed, subject = cluster.memory.changes(cluster.name, begin_ms, end_ms), subject_of(self.of)
+        # Before the rows are taken, because transitions that are read in between would be neither shown nor missed.
         notes = [note for note in (cluster.note, cluster.clusters.why_incomplete()) if note]
+        changed, subject = cluster.memory.changes(cluster.name, begin_ms, end_ms), subject_of(self.of)
         every = _with_unchanged(changed, then, begin_ms)
         story = _beginnings_and_newest(every)
         if len(story) < len(every):

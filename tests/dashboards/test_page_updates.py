@@ -152,13 +152,23 @@ def test_the_timeline_is_complete_without_a_reload_and_shows_nothing_of_now(tmp_
         page.locator("#history .band").first.wait_for()
 
 
-def test_news_changes_the_tag(served):
+def test_news_changes_the_tag_and_a_late_answer_takes_no_typed_words_away(served, visit):
     exporter, story = served
+    page, late = visit.page, []
+    page.goto(f"{exporter.address}{HOME}/brokers")
+    page.route(re.compile("/brokers$"), lambda route: late.append(route))  # noqa: PLW0108 (a method of its own)
     _, first, _ = exporter.get(HOME)
     story.broker_leaves(18)
     exporter.write(*story.rows())
     exporter.page_with(f"/api/v1{HOME}", '"brokers_away":2')
     assert exporter.get(HOME, **{"If-None-Match": first["etag"]})[0] == 200
+    eventually(lambda: (page.wait_for_timeout(100), late)[1])
+    page.get_by_label("Id, host, rack, release or state contains").fill("kafka-42.")
+    page.wait_for_url("**words=kafka-42.")
+    late[0].continue_()
+    page.wait_for_timeout(700)  # the page has asked again, for the chosen brokers
+    assert page.get_by_role("rowheader").all_inner_texts() == ["broker 42"]
+    assert page.get_by_label("Id, host, rack, release or state contains").input_value() == "kafka-42."
 
 
 @pytest.mark.parametrize("path", [HOME, f"{HOME}/timeline", f"{HOME}/topics/events-16", f"{HOME}/controller", "/"])

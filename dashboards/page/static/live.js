@@ -26,6 +26,7 @@
 
   const morphs = {
     morphStyle: "outerHTML",
+    ignoreActiveValue: true, // words that are being typed stay
     callbacks: {
       beforeAttributeUpdated: (name, node) => !(name === "open" && node.tagName === "DETAILS"),
     },
@@ -64,7 +65,8 @@
       const form = target.closest("form[data-part]");
       if (form === null || (kind === "input") !== target.matches("[type=search]")) return;
       clearTimeout(waiting);
-      waiting = setTimeout(() => submit(form), 150);
+      if (kind === "change") submit(form); // at once, before an update shows the former choice
+      else waiting = setTimeout(submit, 150, form);
     });
   }
   document.addEventListener("submit", (event) => {
@@ -99,14 +101,18 @@
     again = asking;
     if (asking || document.hidden) return;
     asking = true;
+    const address = location.href;
     try {
-      const answer = await fetch(location.href, { headers: { Accept: "text/html", ...(tag && { "If-None-Match": tag }) } });
+      const answer = await fetch(address, { headers: { Accept: "text/html", ...(tag && { "If-None-Match": tag }) } });
       const text = await answer.text();
       const age = document.getElementById("age");
       heardMs = Date.now();
-      if (answer.ok) show(text, live() === null ? "history" : "live");
-      else if (answer.status === 304 && age !== null) age.dateTime = answer.headers.get("Heard");
-      tag = answer.headers.get("ETag");
+      again ||= address !== location.href; // the reader chose something else meanwhile, which stays
+      if (address === location.href) {
+        if (answer.ok) show(text, live() === null ? "history" : "live");
+        else if (answer.status === 304 && age !== null) age.dateTime = answer.headers.get("Heard");
+        tag = answer.headers.get("ETag");
+      }
     } catch {
       // The banner says it once the server has been silent for long enough.
     }
