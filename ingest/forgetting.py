@@ -1,6 +1,7 @@
 """Record that forgets a cluster, appended if no forwarder of the cluster writes.
 
-A journal has one writer, so its lock suffices. A topic has any number of writers, but heartbeats reveal a forwarder.
+A journal has one writer, which appends the record on request if it does not forward the cluster. A topic has any number
+of writers, but heartbeats reveal a forwarder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from controller.contract.ids import UNKNOWN_ZXID
 from controller.contract.records import Record, RecordKind, encode_record
 from ingest.election import clock_generation
 from ingest.errors import IngestError
-from ingest.sinks.journal_sink import newest_record
+from ingest.sinks.journal_sink import newest_record, requested
 from ingest.sinks.sink import SinkUnavailableError
 from transport.address import Address, JournalAddress, KafkaAddress
 from transport.disk import Fsync
@@ -49,11 +50,18 @@ def forget(stream: Address, cluster: str, generation: int, stop: threading.Event
     """
     try:
         if isinstance(stream, JournalAddress):
-            # The usual writer of the journal decides its retention.
-            with JournalWriter(stream.directory, fsync=Fsync.ALWAYS, retain_bytes=None) as journal:
-                record = _forgotten(cluster, generation, newest_record(stream.directory, cluster))
-                journal.append([encode_record(record)])
-            return True
+            record = _forgotten(cluster, generation, newest_record(stream.directory, cluster))
+            try:
+                # The usual writer of the journal decides its retention.
+                with JournalWriter(stream.directory, fsync=Fsync.ALWAYS, retain_bytes=None) as journal:
+                    journal.append([encode_record(record)])
+            except JournalLockedError as error:
+                if not requested(stream.directory, record, stop) and not stop.is_set():
+                    raise IngestError(
+                        f"{stream} is being written by a `kontrast watch` that forwards {cluster}, or that takes no "
+                        f"requests. Restart it without {cluster}, and forget {cluster} then"
+                    ) from error
+            return not stop.is_set()
         with closing(_kafka_sink(stream, cluster, stop)) as sink:
             newest = sink.newest_record()
             if (
@@ -68,11 +76,6 @@ def forget(stream: Address, cluster: str, generation: int, stop: threading.Event
                 raise IngestError(_watched(stream, cluster))
             sink.append([_forgotten(cluster, max(generation, sink.newest_generation()), newest)])
             return True
-    except JournalLockedError as error:
-        raise IngestError(
-            f"{stream} is being written. End the `kontrast watch` that writes it, forget {cluster}, and start it again "
-            f"without {cluster}"
-        ) from error
     except (JournalError, SinkUnavailableError) as error:
         raise IngestError(str(error)) from error
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -27,12 +29,12 @@ _LOG = logging.getLogger("kontrast.ingest.sinks")
 
 @dataclass(slots=True)
 class _OpenJournal:
-    """The only writer of a journal in this process, and the number of sinks that use it."""
+    """The only writer of a journal in this process, and the clusters that use it."""
 
     writer: JournalWriter
     open_writer: Callable[[int, str], JournalWriter]  # at an offset, of a journal with this identity
     lock: threading.Lock = field(default_factory=threading.Lock)
-    users: int = 0
+    clusters: list[str] = field(default_factory=list)
     removals: int = 0
 
     def begin_again_if_removed(self) -> None:
@@ -46,7 +48,18 @@ class _OpenJournal:
             self.removals += 1
             _LOG.error("%s. The journal begins again after a gap, with a complete read of every cluster", error)
 
+    def take_requests(self, directory: Path) -> None:
+        """Append the requested records of clusters that this process does not forward. Raise JournalError."""
+        for request in directory.glob(f"{_REQUEST}*"):
+            with suppress(FileNotFoundError):  # given up
+                line = request.read_bytes()
+                if decode_record(line).cluster not in self.clusters:
+                    self.writer.append([line])
+                    request.unlink()
 
+
+_REQUEST = "record-wanted-"  # begin of a file's name
+_REQUESTED_WITHIN_SECONDS = 5.0  # a writer looks for requests each second
 _ANY_RECORD = Record(cluster="", generation=0, seq=0, kind=RecordKind.HEARTBEAT, observed_ms=0)
 
 _open_journals: dict[Path, _OpenJournal] = {}
@@ -65,7 +78,7 @@ class JournalSink:
                 open_writer = partial(_open_writer, self._directory, config)
                 _open_journals[self._directory] = _OpenJournal(_first_writer(open_writer), open_writer)
             self._journal = _open_journals[self._directory]
-            self._journal.users += 1
+            self._journal.clusters.append(self._cluster)
         self._requested_ns = complete_read_requested_ns(self._directory)
         self._removals = self._journal.removals
 
@@ -84,6 +97,7 @@ class JournalSink:
         with self._journal.lock:
             try:
                 self._journal.begin_again_if_removed()
+                self._journal.take_requests(self._directory)
             except JournalError as error:
                 _LOG.warning("%s", error)  # the next append fails too, and is retried until the journal is mended
             removals, self._removals = self._removals, self._journal.removals
@@ -98,8 +112,8 @@ class JournalSink:
     def close(self) -> None:
         """Close the journal with its last user."""
         with _opening:
-            self._journal.users -= 1
-            if self._journal.users == 0:
+            self._journal.clusters.remove(self._cluster)
+            if not self._journal.clusters:
                 del _open_journals[self._directory]
                 self._journal.writer.close()
 
@@ -123,6 +137,21 @@ def newest_record(directory: Path, cluster: str) -> Record | None:
     except (JournalError, OSError) as error:
         raise SinkUnavailableError(f"journal {directory} cannot be read: {error}") from error
     return None
+
+
+def requested(directory: Path, record: Record, stop: threading.Event) -> bool:
+    """Let the process that writes the journal append a record. Return False if it does not, or forwards the cluster."""
+    written = directory / "record-written"
+    written.write_bytes(encode_record(record))
+    request = written.replace(directory / f"{_REQUEST}{os.getpid()}")
+    ends = time.monotonic() + _REQUESTED_WITHIN_SECONDS
+    while request.exists() and time.monotonic() < ends and not stop.wait(0.1):
+        pass
+    try:
+        request.unlink()
+    except FileNotFoundError:
+        return True
+    return False
 
 
 def _open_writer(directory: Path, config: IngestConfig, begin: int, identity: str) -> JournalWriter:

@@ -7,15 +7,21 @@ import pty
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 
 from cli.main import main
 from controller.contract.outputs import encode_row
 from controller.contract.records import Record, RecordKind, decode_record, encode_record
+from ingest.config import IngestConfig
+from ingest.sinks import journal_sink
 from tests.integration.conftest import lines_of
+from tests.waiting import repeating
+from transport.address import JournalAddress
 from transport.journal import JournalWriter
 
 
@@ -80,11 +86,22 @@ def test_a_cluster_that_nobody_knows_is_refused_by_name(changes, derived):
     assert len(records(changes)) == 2
 
 
-def test_a_stream_that_is_written_or_not_there_is_refused(changes, tmp_path):
-    with JournalWriter(changes):
-        held = forget("north", changes, "--yes")
-    assert held.exit_code == 3
-    assert "is being written. End the `kontrast watch` that writes it, forget north, and start it" in held.stderr
+def test_a_cluster_is_forgotten_beside_the_watch_of_others_but_not_of_its_own(changes, monkeypatch):
+    monkeypatch.setattr(journal_sink, "_REQUESTED_WITHIN_SECONDS", 0.5)
+    config = IngestConfig(cluster="south", zookeeper="127.0.0.1:1", to=JournalAddress(changes))
+    with closing(journal_sink.JournalSink(config)) as watching, repeating(watching.complete_read_requested, 0.1):
+        own = forget("south", changes, "--yes")
+        assert (own.exit_code, "by a `kontrast watch` that forwards south, or that takes" in own.stderr) == (3, True)
+        assert forget("north", changes, "--yes").exit_code == 0
+        watching.append([msgspec.structs.replace(records(changes)[1], seq=1)])  # its watch goes on
+    assert [(each.cluster, each.kind.value) for each in records(changes)[2:]] == [
+        ("north", "forgotten"),
+        ("south", "heartbeat"),
+    ]
+    assert not list(changes.glob("record-*"))
+
+
+def test_a_stream_that_is_not_there_is_refused(changes, tmp_path):
     nowhere = forget("north", tmp_path / "nowhere", "--yes")
     assert (nowhere.exit_code, "does not exist. Name the stream" in nowhere.stderr) == (3, True)
     assert not (tmp_path / "nowhere").exists()

@@ -45,7 +45,7 @@ Exit codes:
   0  the cluster is forgotten, or was already
   1  no change, because the answer was no
   2  a flag or setting is wrong, or the cluster is unknown
-  3  `kontrast watch` still writes, or the stream or the outputs cannot be used
+  3  `kontrast watch` still forwards it, or the stream or the outputs cannot be used
 """
 
 
@@ -58,7 +58,7 @@ def forget(cluster: str, config_file: Path | None, *, yes: bool, **flags: object
     """Drop a cluster that is not watched any more, as after its migration to KRaft is finalized.
 
     Its open alerts are resolved, and metadata, alerts, gauges, /metrics, pages and `kontrast status` have it no more.
-    ZooKeeper and Kafka are not touched. End the `kontrast watch` that forwards it first.
+    ZooKeeper and Kafka are not touched. Restart the `kontrast watch` that forwards it without the cluster first.
     """
     settings = read_settings(config_file, os.environ)
     known = _ClusterToForget(settings, read_flags("stream", flags), cluster)
