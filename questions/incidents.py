@@ -31,6 +31,9 @@ DAMAGING: Final = frozenset(
 )
 """Alerts on what clients cannot use, whose title has all damage of their incident."""
 _CAUSES: Final = frozenset({kinds.LOG_DIR_FAILED.name})  # of damage without a broker that is away
+# Alerts that keep the group of an earlier loss, and alerts that end when a broker returns.
+_OF_EARLIER: Final = frozenset({kinds.BROKER_FLAPPING.name, kinds.LOG_DIR_FAILED.name})
+_WAITING: Final = frozenset({kinds.DELETION_STUCK.name, kinds.REASSIGNMENT_STUCK.name})
 # Losing records cannot be undone, but an outage goes on. So a loss comes after alerts of the same severity that go on.
 _OVER: Final = frozenset({kinds.UNCLEAN_ELECTION.name})
 
@@ -50,6 +53,17 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     affected: int  # partitions with any alert, as the alerts count them
     alerts: tuple[AlertRow, ...]  # the worst first
     groups: tuple[PartitionGroup, ...]  # the partitions of the damage
+    blamed: frozenset[BrokerId]  # that its partitions lack
+    newer: frozenset[BrokerId]  # of later losses, which took what lacks brokers of several from clients
+
+    def lacks(self, brokers: Collection[BrokerId]) -> bool:
+        """Return whether a partition that lacks these brokers is this incident's."""
+        return not self.blamed.isdisjoint(brokers) and self.newer.isdisjoint(brokers)
+
+    def step_of(self, row: AlertRow) -> str:
+        """Return the first step if it ends this alert of the incident."""
+        waits = row.alert in DAMAGING or row.alert in HOW_IT_LEFT or (row.alert in _WAITING and self.brokers)
+        return self.first_step if waits or capital(first_sentence(row.action)) == self.first_step else ""
 
     @property
     def unusable(self) -> int:
@@ -81,14 +95,26 @@ def incidents_in(picture: Picture, groups: Sequence[PartitionGroup]) -> tuple[In
 
     Alerts of Kontrast on itself and on ZooKeeper are no incident of the cluster.
     """
+    left = {broker: row.group for row in picture.alerts if row.alert in HOW_IT_LEFT for broker in row.brokers}
     by_group: dict[str, list[AlertRow]] = {}
     for row in picture.alerts:
         if not is_own(row):
-            by_group.setdefault(row.group, []).append(row)
+            later = left.get(row.broker) if row.alert in _OF_EARLIER and row.broker is not None else None
+            by_group.setdefault(later or row.group, []).append(row)
     controller_pages = any(row.severity is Severity.PAGE for row in by_group.get(CONTROLLER_GROUP, ()))
-    every = (_incident(picture, rows, groups, controller_pages) for rows in by_group.values())
-    found = [each for each in every if each.severity is not Severity.INFO or each.unusable]
+    every = by_group.values()
+    made = (_incident(picture, rows, groups, _newer(rows, every), controller_pages) for rows in every)
+    found = [each for each in made if each.severity is not Severity.INFO or each.unusable]
     return tuple(sorted(found, key=_rank))
+
+
+def incident_of(row: AlertRow, incidents: Iterable[Incident]) -> Incident | None:
+    """Return the incident of an alert: its own, unless another has the damage that the alert is about."""
+    own = next((each for each in incidents if any(row.id == alert.id for alert in each.alerts)), None)
+    if row.alert not in DAMAGING:
+        return own
+    hit = [each for each in incidents if any(not group.names.isdisjoint(row.examples) for group in each.groups)]
+    return own if own in hit or not hit else hit[0]
 
 
 def is_own(row: AlertRow) -> bool:
@@ -102,15 +128,31 @@ def _rank(incident: Incident) -> tuple[object, ...]:
     return WORST_FIRST[incident.severity], is_over, -incident.unusable, -incident.affected, incident.since.ms or 0
 
 
+def _blamed(rows: Iterable[AlertRow]) -> frozenset[BrokerId]:
+    found = (row for row in rows if row.group != CONTROLLER_GROUP)
+    return frozenset(broker for row in found for broker in (*row.brokers, row.broker) if broker is not None)
+
+
+def _newer(alerts: Sequence[AlertRow], every: Iterable[Sequence[AlertRow]]) -> frozenset[BrokerId]:
+    """Return the brokers of later losses."""
+    later = (_blamed(rows) for rows in every if _began_ms(rows) > _began_ms(alerts))
+    return frozenset[BrokerId]().union(*later).difference(_blamed(alerts))
+
+
+def _began_ms(rows: Sequence[AlertRow]) -> int:
+    return min(row.since_ms for row in [row for row in rows if row.alert in HOW_IT_LEFT] or rows)
+
+
 def _incident(
-    picture: Picture, alerts: Iterable[AlertRow], groups: Iterable[PartitionGroup], controller_pages: bool
+    picture: Picture,
+    alerts: Iterable[AlertRow],
+    groups: Iterable[PartitionGroup],
+    newer: frozenset[BrokerId],
+    controller_pages: bool,
 ) -> Incident:
     rows = sorted(alerts, key=lambda row: (WORST_FIRST[row.severity], row.alert in _OVER))
     away = _away(picture, rows)
-    blamed = away or {
-        at for row in rows if row.alert in DAMAGING and row.group != CONTROLLER_GROUP for at in row.brokers
-    }
-    hit = tuple(group for group in groups if _is_hit(group, blamed, rows, by_controller=controller_pages))
+    hit = tuple(group for group in groups if _is_hit(group, rows, newer, by_controller=controller_pages))
     order = tuple(order_of_return((group.waiting for group in hit), away))
     titles = [row for row in rows if row.alert in (HOW_IT_LEFT if away else _CAUSES)]
     title = (titles or rows)[0]
@@ -129,28 +171,23 @@ def _incident(
         affected=max(row.partitions for row in rows),
         alerts=tuple(rows),
         groups=hit,
+        blamed=_blamed(rows),
+        newer=newer,
     )
 
 
 def _away(picture: Picture, alerts: Iterable[AlertRow]) -> tuple[BrokerId, ...]:
     """Return the brokers of an incident that are away. A broker that never registered is not away but a wrong id."""
-    named = {
-        broker
-        for alert in alerts
-        if alert.group != CONTROLLER_GROUP
-        for broker in (*alert.brokers, alert.broker)
-        if broker is not None
-    }
     strangers = {broker for row in picture.alerts if row.alert == kinds.BROKER_UNKNOWN.name for broker in row.brokers}
-    return tuple(sorted(named - picture.header.brokers.keys() - strangers))
+    return tuple(sorted(_blamed(alerts) - picture.header.brokers.keys() - strangers))
 
 
 def _is_hit(
-    group: PartitionGroup, blamed: Collection[BrokerId], alerts: Sequence[AlertRow], *, by_controller: bool
+    group: PartitionGroup, alerts: Sequence[AlertRow], newer: frozenset[BrokerId], *, by_controller: bool
 ) -> bool:
     """Return whether the incident causes the damage. `by_controller` means that an alert on the controller pages."""
-    if not set(group.needs).isdisjoint(blamed):
-        return True
+    if not newer.isdisjoint(group.needs) or not _blamed(alerts).isdisjoint(group.needs):
+        return newer.isdisjoint(group.needs)
     if by_controller and group.is_up_to_controller:
         return alerts[0].group == CONTROLLER_GROUP
     return any(not group.names.isdisjoint(row.examples) for row in alerts)

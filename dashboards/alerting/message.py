@@ -12,11 +12,12 @@ from urllib.parse import quote, unquote
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from controller.contract.alert_row import AlertRow, Severity
+from controller.contract.ids import BrokerId
 from dashboards.alerting.config import AlertmanagerConfig
 from questions.clients.teams import Team
 from questions.damage import Damage
 from questions.doubts import STALE
-from questions.incidents import DAMAGING, HOW_IT_LEFT, Incident, is_own
+from questions.incidents import DAMAGING, Incident, is_own
 from transport.printable import label_value, printable
 from wording.sentences import counted, event_of, joined, listed, plural
 from wording.times import moment, rfc3339
@@ -50,7 +51,8 @@ _LONGEST_CLUSTER: Final = 24
 _LONGEST_TEAM: Final = 16
 _LONGEST_SUBJECT: Final = 32
 _LONGEST_TOPIC: Final = 24
-_LONGEST_STEP: Final = 24
+_LONGEST_STEP: Final = 28
+_REASON: Final = re.compile(r", (?:so|because|and|then|or|if)\b| \(")  # behind a step. Lists have commas, too
 
 # Alerts that the exporter itself finds have no kind.
 _OF_EXPORTER: Final = {STALE: "Kontrast hears nothing", "FinalizedTooEarly": "KRaft was finalized too early"}
@@ -179,31 +181,27 @@ def messages_of(
     return tuple(
         each
         for team, topics in by_team.items()
-        for each in _messages(row, message_of(row, config, team, topics, incident))
+        for each in _messages(row, message_of(row, config, team, topics, incident), incident)
     )
 
 
-def _messages(row: AlertRow, message: Message) -> tuple[Message, ...]:
+def _messages(row: AlertRow, message: Message, incident: Incident | None) -> tuple[Message, ...]:
     first = min(row.brokers, default=None) if row.broker is None else row.broker
     others = [broker for broker in row.brokers if broker != first]
+    news = [f"{row.cluster}: {said}" for said in row.news]
     return (
         message,
         *(
-            _addition(row, message, OTHER_BROKER, broker, f"broker {broker} is part of {row.alert} of {row.subject}")
-            for broker in others
+            _addition(row, message, OTHER_BROKER, each, (title_of(row, "", incident, also=each), row.cause))
+            for each in others
         ),
-        *(_addition(row, message, NEWS, number, said) for number, said in enumerate(row.news, 1)),
+        *(_addition(row, message, NEWS, number, (said, said)) for number, said in enumerate(news, 1)),
     )
 
 
-def _addition(row: AlertRow, message: Message, label: str, value: int, said: str) -> Message:
-    sentence = f"{row.cluster}: {said}"
-    texts = {
-        ALERT_ID: dict(message.annotations)[ALERT_ID],
-        "summary": sentence,
-        "description": sentence,
-        "state": row.state,
-    }
+def _addition(row: AlertRow, message: Message, label: str, value: int, said: tuple[str, str]) -> Message:
+    known, (summary, description) = dict(message.annotations)[ALERT_ID], said
+    texts = {ALERT_ID: known, "summary": summary, "description": description, "state": row.state}
     labels = tuple(sorted({**dict(message.labels), label: str(value)}.items()))
     return replace(message, labels=labels, annotations=_pairs(texts))
 
@@ -240,15 +238,15 @@ def _present(texts: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     return ((name, text.encode("utf-8", "replace").decode()) for name, text in texts.items() if text)
 
 
-def title_of(row: AlertRow, team: str = "", incident: Incident | None = None) -> str:
+def title_of(row: AlertRow, team: str = "", incident: Incident | None = None, also: BrokerId | None = None) -> str:
     """Return the title, such as "orders: 2 offline, 6 reject acks=all (ledger): start broker 2".
 
-    The damage and the broker to start are those of the alert's incident, if one is given. The affected team follows the
-    cluster, such as "orders, team pay: 2 offline (ledger)". If the title is too long, the team, the end of the topic's
-    name, the topic and the step are left out, in this order. The title of a resolved alert has no next step, and leaves
-    room for the prefix "Resolved".
+    The damage and the broker to start are those of the alert's incident, if one is given. A broker that joined (`also`)
+    or the affected team follows the cluster, such as "orders, team pay: 2 offline (ledger)". If the title is too long,
+    the team, the end of the topic's name, the topic and the step are left out, in this order. The title of a resolved
+    alert has no next step, and leaves room for the prefix "Resolved".
     """
-    cluster = _cut(row.cluster, _LONGEST_CLUSTER)
+    cluster = _cut(row.cluster, _LONGEST_CLUSTER) + ("" if also is None else f", broker {also} too")
     of_team = f"{cluster}, team {_cut(team, _LONGEST_TEAM)}" if team else cluster
     event, step = _words(row, incident)
     if row.ends_subject:
@@ -284,8 +282,8 @@ def _words(row: AlertRow, incident: Incident | None) -> tuple[str, str]:
     is_counted = row.partitions or "{partitions}" not in kind.headline
     event = kind.headline.format(**values) if is_counted else event_of(row.cause)
     step = kind.step.format(**values)
-    if incident is not None and (row.alert in DAMAGING or row.alert in HOW_IT_LEFT):
-        first = re.split(r", (?!\d)| \(", incident.first_step)[0]  # a list of brokers has commas, too
+    if incident is not None and (whole := incident.step_of(row)):
+        first = _REASON.split(whole)[0]
         step = f"{first[:1].lower()}{first[1:]}" if len(first) <= _LONGEST_STEP else step
     return _damage(row, incident).title or event, step
 

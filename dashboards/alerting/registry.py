@@ -9,8 +9,10 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
 
 from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow, Severity
@@ -20,7 +22,7 @@ from dashboards.alerting.message import SEVERITY_LABELS, TEAM, Labels, Message, 
 from questions.clients.teams import NO_TEAMS, Teams
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import STALE
-from questions.incidents import Incident
+from questions.incidents import Incident, incident_of
 
 BROKER_VIEW = "BrokerViewStale"
 FINALIZED_TOO_EARLY = "FinalizedTooEarly"
@@ -61,12 +63,12 @@ class ActiveAlerts:
     certain: bool
     alerts: Mapping[str, AlertRow]  # by id
     resolved: Mapping[str, AlertRow]  # by id
-    incidents: Mapping[str, Incident] = field(default_factory=dict)  # by the group of their alerts
+    incidents: Sequence[Incident] = ()
 
     def topics_of(self, row: AlertRow) -> tuple[str, ...]:
         """Return the topics that an alert affects, which are those of its incident's damage, and the named ones."""
         named = [_PARTITION_NUMBER.sub("", each) if row.partitions else each for each in row.examples]
-        incident = self.incidents.get(row.group)
+        incident = incident_of(row, self.incidents)
         lost = [] if incident is None else [each.topic for each in incident.damage.topics]
         return tuple(dict.fromkeys(filter(None, (*lost, *named, row.topic))))
 
@@ -79,7 +81,7 @@ def of_outputs(snapshot: ClusterSnapshot, incidents: Iterable[Incident] = (), *,
         certain=certain,
         alerts={row.id: row for row in snapshot.open_alerts},
         resolved={row.id: row for row in snapshot.resolved_alerts},
-        incidents={incident.group: incident for incident in incidents},
+        incidents=tuple(incidents),
     )
 
 
@@ -219,7 +221,7 @@ class AlertRegistry:
         for said in active:
             for alert_id, row in said.alerts.items():
                 subject = (said.cluster, said.source, alert_id)
-                known, incident = self._built.get(subject), said.incidents.get(row.group)
+                known, incident = self._built.get(subject), incident_of(row, said.incidents)
                 # Building the messages of thousands of alerts each time would cost more than all the rest.
                 told = (row, said.certain, incident)
                 if known is None or (known.row, known.certain, known.incident) != told:
@@ -283,5 +285,6 @@ def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:
 
 def _moved(message: Message, row: AlertRow, now_ms: int) -> Message:
     """Return the end of an alert that goes on under other labels, so its annotation `state` is open."""
-    sentence = f"{row.cluster}: {row.alert} of {row.subject} goes on with severity {SEVERITY_LABELS[row.severity]}"
+    title = title_of(msgspec.structs.replace(row, state="resolved"), message.label(TEAM))
+    sentence = f"{title}. It goes on with severity {SEVERITY_LABELS[row.severity]}"
     return replace(message.annotated(state=row.state, summary=sentence, description=sentence), ended_ms=now_ms)

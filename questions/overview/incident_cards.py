@@ -122,22 +122,28 @@ def _now(finding: Finding, incident: question.Incident, stay_up: str) -> Finding
 
 def _keep_up(incident: question.Incident, found: ClusterSnapshot) -> str:
     """Return which brokers must stay up, because partitions of this incident are in sync only there."""
-    rows = _lacking_of(incident, found, (*found.lacking, *found.under_min_isr))
-    alone = [row.isr[0] for row in rows if len(row.isr) == 1]
-    return keep_up(sorted(set(alone)), len(alone)) if alone else ""
+    live = _live(found)
+    in_sync = (
+        live.intersection(row.isr) for row in _lacking_of(incident, found, (*found.lacking, *found.under_min_isr))
+    )
+    alone = [brokers for brokers in in_sync if len(brokers) == 1]
+    return keep_up(sorted(frozenset().union(*alone)), len(alone)) if alone else ""
+
+
+def _live(found: ClusterSnapshot) -> set[BrokerId]:
+    return {row.broker for row in found.brokers if row.registered or row.inferred}
 
 
 def _lacking_of(
     incident: question.Incident, found: ClusterSnapshot, rows: Iterable[PartitionRow]
 ) -> list[PartitionRow]:
     """Return the partitions that lack a broker of the incident, or only live brokers if live replicas lag."""
-    if not incident.brokers and not any(row.alert in _OF_LIVE_BROKERS for row in incident.alerts):
-        return []
-    live = {row.broker for row in found.brokers if row.registered or row.inferred}
-    missing = [(row, set(row.replicas).difference(row.isr)) for row in rows]
-    if incident.brokers:
-        return [row for row, brokers in missing if not brokers.isdisjoint(incident.brokers)]
-    return [row for row, brokers in missing if brokers <= live]
+    live = _live(found)
+    missing = ((row, set(row.replicas).difference(live.intersection(row.isr))) for row in rows)
+    if incident.blamed:
+        return [row for row, brokers in missing if incident.lacks(brokers)]
+    lags = any(row.alert in _OF_LIVE_BROKERS for row in incident.alerts)
+    return [row for row, brokers in missing if lags and brokers <= live]
 
 
 def _returns(incident: question.Incident, header: Header, config: Presentation, lacking: int) -> Iterator[Return]:

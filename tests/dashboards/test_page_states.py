@@ -16,6 +16,7 @@ import pytest
 from playwright.sync_api import Page
 
 from controller.contract.alert_row import Severity
+from controller.contract.outputs import OUTPUTS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.interface import API
@@ -72,6 +73,26 @@ def exporter(stories):
         exporter.write(*story.rows())
         exporter.page_with(f"/api/v1/clusters/{story.cluster}", f'"as_of_ms":{story.now_ms}')
     return exporter
+
+
+@pytest.fixture
+def plain(browser):
+    """Open a page without scripts."""
+    context = browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900})
+    yield context.new_page()
+    context.close()
+
+
+def write_fleet(exporter, rows, count: int, crashed: int = 0) -> None:
+    """Write clusters, the first of which have lost a broker."""
+    crash = {"alert": "BrokerCrashed", "subject": "broker 2", "cause": "broker 2 crashed: no effect"}
+    written, now = [], {"time_ms": time.time_ns() // 1_000_000}
+    for number in range(count):
+        of = {"cluster": f"team-{number:03}"}
+        written += [rows.broker(1, **of), rows.controller(1, **of), rows.gauges(partitions=6, **of, **now)]
+        written += [rows.alert("b", **crash, **of)] if number < crashed else []
+    exporter.write(*sorted(written, key=lambda row: OUTPUTS.index(row.output)))
+    eventually(lambda: exporter.page("/api/v1/clusters").count('"unknown":null') == count)
 
 
 def open_page(visit: Visit, exporter, path: str) -> str:
@@ -134,20 +155,17 @@ def squares(page: Page) -> Counter[str]:
     return Counter(use.removeprefix("#") for use in uses)
 
 
-def test_each_moment_of_the_map_shows_as_many_affected_partitions_as_its_link_says(exporter, browser):
-    context = browser.new_context(java_script_enabled=False, viewport={"width": 1280, "height": 900})
-    page = context.new_page()
-    page.goto(f"{exporter.address}/clusters/rack-lost")
+def test_each_moment_of_the_map_shows_as_many_affected_partitions_as_its_link_says(exporter, plain):
+    plain.goto(f"{exporter.address}/clusters/rack-lost")
     said = {}
     for moment in ("before", "first", "second", "loss", "now"):
-        page.locator(f"#map-{moment}").click()
-        page.wait_for_url(re.compile(f"map={moment}"))
-        chosen = page.locator(".choices [aria-current]")
+        plain.locator(f"#map-{moment}").click()
+        plain.wait_for_url(re.compile(f"map={moment}"))
+        chosen = plain.locator(".choices [aria-current]")
         said[moment] = int(chosen.locator("b").inner_text())
-        assert sum(count for state, count in squares(page).items() if state in AFFECTED) == said[moment]
+        assert sum(count for state, count in squares(plain).items() if state in AFFECTED) == said[moment]
     assert (said["before"], said["now"], said["first"], said["second"]) == (0, 54, 6, 0)
     assert said["loss"] > said["now"]
-    context.close()
 
 
 def test_a_square_rings_its_brokers_and_leads_to_its_partition(exporter, visit):
@@ -332,9 +350,7 @@ def test_search_suggests_partitions_brokers_and_keys_with_their_states(exporter,
         assert re.fullmatch(found, visit.page.get_by_role("option").first.text_content() or ""), words
 
 
-def test_search_answers_without_a_script(exporter, browser):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
+def test_search_answers_without_a_script(exporter, plain):
     for page_of, words, found in (
         ("/clusters/rack-lost", "key 4711 of ledger", r"^Partition ledger-\d"),
         ("/clusters/rack-lost", "broker 3", "^Broker 3"),
@@ -346,15 +362,14 @@ def test_search_answers_without_a_script(exporter, browser):
         ("/", "ledg", "Search: ledg.*ledger of rack-lost"),
         ("/search?of=events-07", "zzz", "Nothing"),
     ):
-        page.goto(f"{exporter.address}{page_of}")
-        assert page.url == f"{exporter.address}{page_of}"
-        page.get_by_role("textbox", name="Search").fill(words)
-        with page.expect_navigation():
-            page.keyboard.press("Enter")
-        assert re.search(found, page.inner_text("main"), re.DOTALL | re.IGNORECASE), words
+        plain.goto(f"{exporter.address}{page_of}")
+        assert plain.url == f"{exporter.address}{page_of}"
+        plain.get_by_role("textbox", name="Search").fill(words)
+        with plain.expect_navigation():
+            plain.keyboard.press("Enter")
+        assert re.search(found, plain.inner_text("main"), re.DOTALL | re.IGNORECASE), words
         answer = json.loads(exporter.page(f"{API}/search?{urlencode({'of': words})}"))
         assert answer["words"] == words, "JSON leads nowhere"
-    context.close()
 
 
 def test_an_update_moves_neither_scroll_nor_focus_nor_what_is_open(exporter, stories, visit):
@@ -381,11 +396,7 @@ def test_an_update_moves_neither_scroll_nor_focus_nor_what_is_open(exporter, sto
 
 def test_two_hundred_healthy_clusters_fold_and_stay_readable(tmp_path, start_exporter, rows, visit_at):
     with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as exporter:
-        now = {"time_ms": time.time_ns() // 1_000_000}
-        clusters = [{"cluster": f"team-{number:03}"} for number in range(200)]
-        metadata = (row for of in clusters for row in (rows.broker(1, **of), rows.controller(1, **of)))
-        exporter.write(*metadata, *(rows.gauges(partitions=6, **of, **now) for of in clusters))
-        eventually(lambda: exporter.page("/api/v1/clusters").count('"unknown":null') == 200)
+        write_fleet(exporter, rows, 200)
         page = visit_at(exporter, "/")
         assert page.inner_text("h1") == "All 200 clusters are well."
         for width in WIDTHS:
@@ -398,17 +409,9 @@ def test_two_hundred_healthy_clusters_fold_and_stay_readable(tmp_path, start_exp
         assert page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
 
 
-def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, start_exporter, rows, visit_at, browser):
+def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, start_exporter, rows, visit_at, plain):
     with start_exporter(ServeConfig(source=JournalAddress(tmp_path), listen="127.0.0.1:0")) as exporter:
-        now = {"time_ms": time.time_ns() // 1_000_000}
-        clusters = [{"cluster": f"team-{number:03}"} for number in range(40)]
-        metadata = (row for of in clusters for row in (rows.broker(1, **of), rows.controller(1, **of)))
-        crashed = (
-            rows.alert("b", alert="BrokerCrashed", subject="broker 2", cause="broker 2 crashed: no effect", **of)
-            for of in clusters[:30]
-        )
-        exporter.write(*metadata, *crashed, *(rows.gauges(partitions=6, **of, **now) for of in clusters))
-        eventually(lambda: exporter.page("/api/v1/clusters").count('"unknown":null') == 40)
+        write_fleet(exporter, rows, 40, crashed=30)
         page = visit_at(exporter, "/")
         assert page.locator("summary").all_inner_texts() == [
             "30 clusters: degraded, BrokerCrashed",
@@ -418,8 +421,6 @@ def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, st
         page.wait_for_url("**/?words=team-02")
         page.get_by_text("These have").wait_for()
         assert page.locator(".line > a").all_inner_texts() == [f"team-{number:03}" for number in range(20, 30)]
-        context = browser.new_context(java_script_enabled=False)
-        plain = context.new_page()
         plain.goto(f"{exporter.address}/?words=crash")
         assert plain.locator(".line").count() == 30
         plain.get_by_label("Name, state or reason contains").fill("nobody")
@@ -439,7 +440,6 @@ def test_clusters_with_one_reason_are_a_grid_and_are_found_by_words(tmp_path, st
         plain.keyboard.press("Enter")
         plain.wait_for_url("**/?words=-01")
         assert plain.locator(".line > a").all_inner_texts() == [f"team-{number:03}" for number in range(10, 20)]
-        context.close()
 
 
 def test_two_hundred_brokers_are_on_the_first_screen_of_a_laptop(exporter, visit):
@@ -510,79 +510,70 @@ def test_the_map_and_the_timeline_need_no_mouse(exporter, visit):
     visit.page.wait_for_url(re.compile("window=300&"))
 
 
-def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, browser):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{exporter.address}/clusters/rack-lost")
-    assert page.locator(".copy:visible, .search kbd:visible").count() == 0
-    page.locator("#as-text > summary").click()
-    assert page.locator("#as-text[open] dd a").first.is_visible()
-    page.get_by_role("link", name="Timeline", exact=True).first.click()
-    page.locator("#zoom-out").click()
-    page.locator("#window").select_option(label="an hour")
-    page.get_by_role("button", name="Show").click()
-    assert page.locator("svg.lanes g").count() > 5
-    page.get_by_role("link", name="What if", exact=True).click()
-    page.get_by_label("the whole rack eu-2").check()
-    page.get_by_role("button", name="Play it through").click()
-    page.get_by_role("link", name="Show the answer alone").click()
-    assert "Before and after, the worst topic first" in page.inner_text("main")
-    page.get_by_role("link", name="Topics", exact=True).click()
-    page.get_by_label("only affected topics").check()
-    page.get_by_role("button", name="Show").click()
-    assert "ledger" in page.inner_text("table")
-    context.close()
+def test_without_a_script_every_page_answers_and_shows_no_dead_button(exporter, plain):
+    plain.goto(f"{exporter.address}/clusters/rack-lost")
+    assert plain.locator(".copy:visible, .search kbd:visible").count() == 0
+    plain.locator("#as-text > summary").click()
+    assert plain.locator("#as-text[open] dd a").first.is_visible()
+    plain.get_by_role("link", name="Timeline", exact=True).first.click()
+    plain.locator("#zoom-out").click()
+    plain.locator("#window").select_option(label="an hour")
+    plain.get_by_role("button", name="Show").click()
+    assert plain.locator("svg.lanes g").count() > 5
+    plain.get_by_role("link", name="What if", exact=True).click()
+    plain.get_by_label("the whole rack eu-2").check()
+    plain.get_by_role("button", name="Play it through").click()
+    plain.get_by_role("link", name="Show the answer alone").click()
+    assert "Before and after, the worst topic first" in plain.inner_text("main")
+    plain.get_by_role("link", name="Topics", exact=True).click()
+    plain.get_by_label("only affected topics").check()
+    plain.get_by_role("button", name="Show").click()
+    assert "ledger" in plain.inner_text("table")
 
 
-def test_topics_are_sorted_by_links_that_keep_filter_and_moment(exporter, browser, visit):
+def test_topics_are_sorted_by_links_that_keep_filter_and_moment(exporter, plain, visit):
     overview = f"{API}/clusters/rack-lost"
     before_ms = json.loads(exporter.page(overview))["incidents"][0]["since"]["ms"] - 1_000
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
     for at, level in (("", "affected"), (f"&at={before_ms}", "zero")):
         counts = json.loads(exporter.page(f"{overview}?{at}"))["health"]["counts"]
         totals = json.loads(exporter.page(f"{overview}/topics?{at}"))["totals"]
         assert (totals["topics"], totals["partitions"]) == (counts["topics"], counts["partitions"])
         damage = [totals[count] for count in ("unusable", "under_min_isr", "under_replicated")]
         assert damage == [counts[count] for count in ("leaderless", "under_min_isr", "under_replicated")]
-        page.goto(f"{exporter.address}/clusters/rack-lost/topics?words=r{at}")
-        page.get_by_role("link", name="Without a leader").click()
-        assert f"?words=r{at}&sort=unusable" in page.url
-        head = page.get_by_role("columnheader", name="Without a leader")
+        plain.goto(f"{exporter.address}/clusters/rack-lost/topics?words=r{at}")
+        plain.get_by_role("link", name="Without a leader").click()
+        assert f"?words=r{at}&sort=unusable" in plain.url
+        head = plain.get_by_role("columnheader", name="Without a leader")
         assert head.get_attribute("aria-sort") == "descending"
-        assert level in (page.locator(".totals td").nth(1).get_attribute("class") or "")
-        page.get_by_label("Names that contain").fill("ledg")
-        page.get_by_role("button", name="Show").click()
-        assert page.get_by_role("rowheader").all_inner_texts() == ["Total", "ledger"]
-        assert f"sort=unusable{at}" in page.url
-    context.close()
+        assert level in (plain.locator(".totals td").nth(1).get_attribute("class") or "")
+        plain.get_by_label("Names that contain").fill("ledg")
+        plain.get_by_role("button", name="Show").click()
+        assert plain.get_by_role("rowheader").all_inner_texts() == ["Total", "ledger"]
+        assert f"sort=unusable{at}" in plain.url
     visit.page.set_viewport_size({"width": 390, "height": 844})
     open_page(visit, exporter, "/clusters/rack-lost/topics")
     assert visit.page.get_by_role("link", name="Under-replicated").is_visible()
     assert visit.page.evaluate(_WIDER_THAN_THE_SCREEN) == 0
 
 
-def test_the_switcher_and_the_brokers_need_no_script(exporter, browser):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto(f"{exporter.address}/clusters/healthy")
-    page.get_by_role("link", name="Brokers", exact=True).click()
-    page.locator(".switch > summary").click()
-    page.locator(".switch").get_by_role("link", name="rack-lost").click()
-    assert page.url.endswith("/clusters/rack-lost/brokers")
-    assert page.get_by_role("rowheader").all_inner_texts() == [
+def test_the_switcher_and_the_brokers_need_no_script(exporter, plain):
+    plain.goto(f"{exporter.address}/clusters/healthy")
+    plain.get_by_role("link", name="Brokers", exact=True).click()
+    plain.locator(".switch > summary").click()
+    plain.locator(".switch").get_by_role("link", name="rack-lost").click()
+    assert plain.url.endswith("/clusters/rack-lost/brokers")
+    assert plain.get_by_role("rowheader").all_inner_texts() == [
         "broker 1",
         "broker 4",
         "broker 2",
         "broker 3 ♛ controller",
     ]
-    row = page.get_by_role("row", name="broker 1").inner_text()
+    row = plain.get_by_role("row", name="broker 1").inner_text()
     assert re.search(r"down for .*\skafka-1\.example\s+\d.* or later\s+0\s+\d+", row)
-    page.get_by_role("link", name="broker 1", exact=True).click()
-    assert "Crashed; for" in page.inner_text("main")
-    assert "zxid" not in page.inner_text("p.band")
-    assert page.locator("section:has(h2:text('The last minutes')) svg.lanes g").count() == 1
-    context.close()
+    plain.get_by_role("link", name="broker 1", exact=True).click()
+    assert "Crashed; for" in plain.inner_text("main")
+    assert "zxid" not in plain.inner_text("p.band")
+    assert plain.locator("section:has(h2:text('The last minutes')) svg.lanes g").count() == 1
 
 
 def test_long_names_are_whole_where_there_is_room_and_short_in_sentences(exporter, visit):

@@ -42,21 +42,7 @@ def test_a_newer_amtool_accepts_the_receiver_of_teams():
 
 
 TITLE = "orders: 2 offline, 3 reject acks=all (t1): start broker 1"
-BODY = """\
-critical in cluster orders since 2026-11-22 18:44:19Z
-2 partitions offline (t3-5, t3-0): no client can use them until broker 1 returns. 3 partitions reject acks=all \
-(t1-4, t1-5, …). An unclean election of broker 2 or 3 would make only 1 usable, and lose the records that only \
-broker 1 has. 26 partitions are under-replicated. 2 are one loss away from rejecting acks=all. Keep brokers 3 \
-and 4 up. They have the only in-sync replica of 19 partitions. Their loss loses records by an unclean election. \
-Set unclean.leader.election.enable=false first
-Partitions: t3-5, t3-0
-Next step: Bring back the named brokers with their data, so that no record is lost. An unclean election makes \
-only 1 of 2 partitions usable. If no named broker can return, and another replica is live, elect another live \
-replica (kafka-leader-election.sh --election-type unclean). You lose the records that only in-sync replicas have.
-The controller elects a replica out of sync only if unclean.leader.election.enable is true.
-
-Page: https://kontrast.example/clusters/orders?at=1795373062939
-Runbook: https://wiki.example/runbooks/KontrastPartitionsOffline.md"""
+BODY = Path(__file__).with_name("receivers_body.txt").read_text(encoding="utf-8").rstrip("\n")
 PAGE = "https://kontrast.example/clusters/orders?at=1795373062939"
 SAID: dict[str, dict[str, str]] = {
     "page-pagerduty": {

@@ -4,38 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from tests import recorded_moment
 
-FILE = '''
-from typing import Annotated
-from questions.question import PlainAnswer, Question, meaning
-from wording.said import line
-
-class TopicCount(PlainAnswer, frozen=True):
-    """Number of topics."""
-    topics: int
-
-    def said(self):
-        yield line(f"{self.topics} topics")
-
-class CountTopics(Question, frozen=True):
-    """Count topics by a part of their name.
-
-    It serves a test.
-    """
-    answer = TopicCount
-    examples = ("--part orders",)
-    part: Annotated[str, meaning("A part of the name.")] = ""
-
-    def ask(self, picture):
-        return TopicCount(sum(self.part in name for name, _ in picture.context.topics))
-
-QUESTION = CountTopics
-'''
+FILE = Path(__file__).with_name("count_topics.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ and the page have the whole past of a recording. One look at ZooKeeper has only 
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -21,7 +22,10 @@ from tests.questions.one_cluster import Answers, Cluster, answers, page_answers,
 
 
 class Moment(NamedTuple):
-    """Heartbeat of a recorded cluster. `at_rest` means that the controller had no due writes."""
+    """Heartbeat of a recorded cluster. `at_rest` means that the controller had no due writes.
+
+    The racks are added to the input of each source, since only the brokers of few recordings have racks.
+    """
 
     recording: str
     at_ms: int
@@ -29,27 +33,10 @@ class Moment(NamedTuple):
     racks: dict[int, str] = {}
 
 
-# Added to the input of each source, since only the brokers of few recordings have racks.
-TWO_RACKS: Final = {"outer": {1: "a", 2: "b", 3: "b", 4: "a"}, "halves": {1: "a", 2: "a", 3: "b", 4: "b"}}
+_MOMENTS: Final = json.loads(Path(__file__).with_name("moments.json").read_text(encoding="utf-8"))
 MOMENTS: Final = {
-    "healthy": Moment("roll28to39", 1795372250732, at_rest=True),
-    "creations-due": Moment("fuzz11c", 1795399556050),
-    "deletion-hangs": Moment("roll28to39", 1795372175732, at_rest=True),
-    "deletion-and-failover": Moment("roll28to39", 1795372165732),
-    "deletion-hangs-under-min-isr": Moment("fuzz28i", 1795384325313, at_rest=True),
-    "no-controller": Moment("fuzz20d", 1795394898310, at_rest=True),
-    "rack-lost-under-min-isr": Moment("fuzz11c", 1795399578050, at_rest=True, racks=TWO_RACKS["outer"]),
-    "rack-lost-offline": Moment("operator39", 1795373003853, at_rest=True, racks=TWO_RACKS["halves"]),
-    "ghost-controller": Moment("below39", 1795372565676),
-    "elections-due": Moment("operator39", 1795373068853),
-    "kraft-leads": Moment("migration39", 1795338280688),
-    "recorded-racks": Moment("racks39", 1795523914575, at_rest=True),
-    "returns-under-min-isr": Moment("unseen39", 1795265113119, at_rest=True),
-    "ignored-reassignments": Moment("hard39", 1795253882677),
-    "reassignments-end": Moment("fuzz11a", 1795384633459),
-    "replicas-lag": Moment("fuzz39a", 1795264783930, at_rest=True),
-    "unregistered-before-its-alert": Moment("fuzz39f", 1795313220111),
-    "unregistered-by-all-topics": Moment("fuzz22a", 1795289672463),
+    name: Moment(*fields, racks={int(broker): rack for broker, rack in racks.items()})
+    for name, (*fields, racks) in _MOMENTS.items()
 }
 
 # A page shows the newest 1,500 rows of an output, and notes that there are more.

@@ -13,6 +13,7 @@ import re
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -46,10 +47,11 @@ from questions.check import check
 from questions.clients.teams import read_teams
 from questions.damage import groups_in
 from questions.gathering import worst_first
-from questions.incidents import known_incidents
+from questions.incidents import incident_of, known_incidents
 from questions.memory import Memory
 from questions.picture import Origin, Picture, Present
 from questions.state import State
+from tests.controller.trace_language import obey
 from tests.dashboards import page_cases
 from tests.dashboards.grafana_boards import Filling, all_boards
 from tests.dashboards.page_cases import MINUTE_MS, Size, Story
@@ -156,7 +158,23 @@ def two_brokers_away() -> Story:
     return Story("two-away").begin(topics=topics).crash(2, 1).to_the_present()
 
 
-STORIES: Final = {
+_LEAVES: Final = "broker-leaves 2; acts; heartbeat 5s"
+_BACK: Final = "broker 2; acts; heartbeat 5s"
+_TRACES: Final = {
+    "two-losses": f"{_LEAVES}; heartbeats 6 5s; broker-leaves 1; acts",
+    "keeps-leaving": f"{_LEAVES}; {_BACK}; {_LEAVES}; {_BACK}; {_LEAVES}; {_BACK}; {_LEAVES}",
+    "diskless": f"{_LEAVES}; broker 2; log-dir-event 2",  # while the controller is late with its election
+}
+
+
+def traced(name: str) -> Story:
+    story = Story(name).begin(topics={"ledger": Size(6, 3, 2), "scratch": Size(4, 1, 1), "pairs": Size(6, 2, 1)})
+    for step in _TRACES[name].split("; "):
+        _ = story.controller_acts() if step == "acts" else obey(story, [step])
+    return story.to_the_present()
+
+
+STORIES: Final = {name: partial(traced, name) for name in _TRACES} | {
     story.__name__: story
     for story in (
         maintained,
@@ -173,7 +191,9 @@ STORIES: Final = {
 
 def assert_says_what_its_alerts_say(shown: Mapping[str, Any]) -> None:
     for card in shown["incidents"]:
-        kept = {found[0] for alert in card["alerts"] if (found := re.search(r"Keep [^.]+ up\. [^.]+", alert["cause"]))}
+        kept = {
+            found[0] for alert in card["alerts"] if (found := re.search(r"Keep [^.]+ up\. [^.(]+\b", alert["cause"]))
+        }
         assert kept <= {card["keep_up"].removesuffix(".")}
     for news in shown["news"]:
         clause = news["says"].removeprefix("PartitionsOffline opened: ")
@@ -241,14 +261,24 @@ def assert_says_the_damage(each: Faces, shown: Mapping[str, Any], said: list[str
     for count, fact in told if incidents else ():
         assert not count or re.search(rf"\b{count:,} (partitions? )?of .+ {fact.predicate(count)}", effect)
     assert [card["effect"] for card in shown["incidents"]] == [incident.damage.sentence for incident in incidents]
+    assert sum(card["unusable"] for card in shown["incidents"]) <= sum(count for count, _ in told)  # each once
+    events = [card["event"] for card in shown["incidents"]]
+    assert len(set(events)) == len(events)
     assert not incidents or effect in said
     for incident, row in ((one, row) for one in incidents for row in one.alerts):
-        messages = messages_of(row, config, teams.teams_of(known.topics_of(row)) or {None: ()}, incident)
+        about = incident_of(row, incidents)
+        messages = messages_of(row, config, teams.teams_of(known.topics_of(row)) or {None: ()}, about)
         annotations = dict(messages[0].annotations)
         assert messages[0].label("team") == ("all" if known.topics_of(row) else "")
-        assert {each.topic for each in incident.damage.topics} <= set(known.topics_of(row))
+        assert about is None or {each.topic for each in about.damage.topics} <= set(known.topics_of(row))
         if row.alert in ("PartitionsOffline", "PartitionsUnderMinIsr"):
-            assert incident.damage.title in annotations["summary"]
+            assert about is not None
+            assert about.damage.title in annotations["summary"]
+            for count in re.findall(r"\d+(?= offline| reject)", about.damage.title):
+                assert re.search(rf"\b{count} partitions? (offline|reject)", row.cause), (
+                    annotations["summary"],
+                    row.cause,
+                )
         status, page = get(each.page, annotations["page_url"].removeprefix("http://page"))
         assert status == 200
         assert incident.event.partition(" ")[0] in page
@@ -398,8 +428,7 @@ def standing_in(page: str) -> tuple[str, str, str]:
 @pytest.fixture(scope="module")
 def crashed() -> Faces:
     """Return a cluster that lost a broker."""
-    story = Story("orders").begin().crash(1).to_the_present()
-    return faces(story.cluster, story.context, page_cases.in_order(story.effects))
+    return of_story(Story("orders").begin().crash(1).to_the_present())
 
 
 @pytest.mark.parametrize("path", PAGES[1:])
