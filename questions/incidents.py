@@ -134,9 +134,10 @@ def _blamed(rows: Iterable[AlertRow]) -> frozenset[BrokerId]:
 
 
 def _newer(alerts: Sequence[AlertRow], every: Iterable[Sequence[AlertRow]]) -> frozenset[BrokerId]:
-    """Return the brokers of later losses."""
-    later = (_blamed(rows) for rows in every if _began_ms(rows) > _began_ms(alerts))
-    return frozenset[BrokerId]().union(*later).difference(_blamed(alerts))
+    """Return the brokers of later losses, or of all if these alerts blame no broker."""
+    own, began_ms = _blamed(alerts), _began_ms(alerts)
+    later = (_blamed(rows) for rows in every if not own or _began_ms(rows) > began_ms)
+    return frozenset[BrokerId]().union(*later).difference(own)
 
 
 def _began_ms(rows: Sequence[AlertRow]) -> int:
