@@ -159,7 +159,7 @@ def test_while_no_controller_acts_elections_have_its_step_and_page_nobody(cut_of
 
 
 @pytest.mark.parametrize("takes_a_partition", [True, False])
-def test_a_failed_disk_ends_with_its_process_or_if_it_pages_when_its_broker_is_back_and_in_sync(takes_a_partition):
+def test_a_failed_disk_ends_with_its_process_or_if_it_pages_in_sync(takes_a_partition):
     history, disk = a_cluster(), "LogDirFailed/broker 3"
     history.write("/log_dir_event_notification/log_dir_event_0", {"version": 1, "broker": 3, "event": 1})
     history.heartbeat(1_000)
