@@ -5,10 +5,18 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Collection, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 from outputs.source import Chunk, OutputsError, OutputsSource, SourceDownError
-from transport.journal_reading import earliest_offset, end_offset, is_complete, journal_identity, read_journal
+from transport.journal_reading import (
+    JournalBatch,
+    earliest_offset,
+    end_offset,
+    is_complete,
+    journal_identity,
+    read_journal,
+)
 from transport.segments import ForeignOffsetError, JournalError, NewerJournalError, OffsetGoneError, appearance
 
 _READ_BYTES = 1024 * 1024
@@ -44,36 +52,36 @@ class _FollowedJournal:
         return chunk
 
     def _next_chunk(self) -> Chunk | None:
-        after_gap, begins_anew = self._lacks_beginning, self._is_another()
+        begun, begins_anew, lost = self._offset, self._is_another(), self._lacks_beginning
         try:
-            offset = earliest_offset(self._directory) if begins_anew else self._offset
-            batch = read_journal(self._directory, offset, _READ_BYTES)
+            batch = self._batch(earliest_offset(self._directory) if begins_anew else begun)
         except OffsetGoneError as error:
             # Read the compacted part again. It has all current rows.
-            after_gap, begins_anew = True, begins_anew or is_complete(self._directory)
-            batch = read_journal(self._directory, error.earliest, _READ_BYTES)
+            lost, begins_anew = True, begins_anew or is_complete(self._directory)
+            batch = self._batch(error.earliest)
         except ForeignOffsetError:
             begins_anew = True
-            batch = read_journal(self._directory, earliest_offset(self._directory), _READ_BYTES)
-        if batch.hole is not None:
-            _logger.error("rows of output %s are lost: %s", self.output, batch.hole)
-            after_gap = True
+            batch = self._batch(earliest_offset(self._directory))
+        lost = lost or batch.hole is not None
+        self._offset, self._lacks_beginning = batch.next_offset, False
         if begins_anew:
             self._live_from = end_offset(self._directory)
-        live = self._offset >= self._live_from and not begins_anew
-        moved = batch.next_offset != self._offset
-        self._offset = batch.next_offset
-        self._lacks_beginning = False
-        if not (moved or after_gap or begins_anew):
+        elif self._offset == begun and not lost:
             return None
         return Chunk(
             output=self.output,
             lines=batch.lines,
-            live=live,
-            after_gap=after_gap,
+            live=not begins_anew and begun >= self._live_from,
+            after_gap=lost,
             thinned=batch.compacted,
             begins_anew=begins_anew,
         )
+
+    def _batch(self, offset: int) -> JournalBatch:
+        batch = read_journal(self._directory, offset, _READ_BYTES)
+        if batch.hole is not None:
+            _logger.error("rows of output %s are lost: %s", self.output, batch.hole)
+        return batch
 
     def _is_another(self) -> bool:
         """Return whether the journal was replaced since it was read last."""
@@ -134,16 +142,12 @@ class JournalSource(OutputsSource):
 
     def _read(self) -> list[Chunk]:
         chunks: list[Chunk] = []
-        self._is_cut = True
         for journal in self._journals:
-            for _ in range(_CHUNKS_OF_ONE_OUTPUT):
-                chunk = journal.read()
-                if chunk is None:
-                    break
-                chunks.append(chunk)
-            else:
-                return chunks
-        self._is_cut = False
+            news = list(islice(iter(journal.read, None), _CHUNKS_OF_ONE_OUTPUT))
+            chunks += news
+            self._is_cut = len(news) == _CHUNKS_OF_ONE_OUTPUT
+            if self._is_cut:
+                break
         return chunks
 
     def close(self) -> None:

@@ -73,6 +73,7 @@ class Settings:
     sections: Mapping[str, Layer]
     clusters: Mapping[str, Layer]
     teams: Teams = field(default_factory=Teams)
+    file: Path | None = None
 
 
 def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings:
@@ -97,7 +98,7 @@ def read_settings(path: Path | None, environment: Mapping[str, str]) -> Settings
         # Ignore names with single underscores. Kubernetes sets KONTRAST_PORT for a service "kontrast".
         if variable.startswith(_PREFIX) and _NESTING in variable:
             _read_variable(variable, environment[variable], sections, clusters)
-    return Settings(sections, clusters, teams)
+    return Settings(sections, clusters, teams, path)
 
 
 def read_flags(section: str, values: Mapping[str, Any]) -> Layer:

@@ -5,14 +5,23 @@ This module has the help text of each key, for help pages and `docs/reference-co
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Mapping
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
-from cli.settings.config import SECTIONS, flag_name, option_name, variable_name
+from cli.settings.config import (
+    SECTIONS,
+    Settings,
+    flag_name,
+    option_name,
+    read_flags,
+    read_settings,
+    variable_name,
+)
 from cli.settings.keys import NONE, Key, keys_of
 from ingest.config import IngestConfig, ZooKeeperConfig
 from streaming.config import StreamConfig
@@ -180,10 +189,17 @@ HELP: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 
+
+def _read_file(ctx: click.Context, _param: click.Parameter, file: Path | None) -> Settings | None:
+    return None if ctx.resilient_parsing else read_settings(file, os.environ)
+
+
+# The command gets the `settings` of the file and the environment.
 config_option = click.option(
     "--config",
-    "config_file",
+    "settings",
     type=click.Path(path_type=Path),
+    callback=_read_file,
     envvar="KONTRAST_CONFIG",
     metavar="FILE",
     help="TOML file with the settings of all commands. [env: KONTRAST_CONFIG]",
@@ -244,24 +260,33 @@ class _SettingOption(click.Option):
         self.group = group
 
 
-def settings_options(section: str, *, leave_out: Collection[str] = ()) -> Callable[[Command], Command]:
-    """Return a decorator that gives a command one option per key of the section."""
+def settings_options(section: str, *, leave_out: Collection[str] = (), into: str = "") -> Callable[[Command], Command]:
+    """Return a decorator that gives a command one option per key of the section, and their values as one layer.
+
+    The layer's parameter is `into`, by default the section's last name.
+    """
+    keys = [key for key in keys_of(SECTIONS[section]).values() if key.name not in leave_out]
 
     def decorate(command: Command) -> Command:
-        for key in reversed(keys_of(SECTIONS[section]).values()):
-            if key.name not in leave_out:
-                command = _option(section, key)(command)
-        return command
+        @wraps(command)
+        def layered(*arguments: Any, **given: Any) -> Any:  # noqa: ANN401 (click's own)
+            values = {name: given.pop(name) for name in [option_name(section, key) for key in keys]}
+            layer = read_flags(section, values)
+            return command(*arguments, **{into or section.rpartition(".")[2]: layer}, **given)
+
+        for key in reversed(keys):
+            _option(section, key)(layered)
+        return layered
 
     return decorate
 
 
 # Options of a session that only reads, and of what the brokers' files contain.
 zookeeper_options: Final = settings_options(
-    "watch", leave_out=keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys()
+    "watch", leave_out=keys_of(IngestConfig).keys() - keys_of(ZooKeeperConfig).keys(), into="of_session"
 )
 brokers_options: Final = settings_options(
-    "stream", leave_out=keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}
+    "stream", leave_out=keys_of(StreamConfig).keys() - {"broker_config", "kafka_version"}, into="of_brokers"
 )
 
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,8 +18,6 @@ from cli.settings.config import (
     brokers_config,
     known_clusters,
     reached,
-    read_flags,
-    read_settings,
     snapshot_config,
 )
 from cli.settings.keys import keys_of
@@ -77,8 +74,8 @@ class Chosen:
     chroot: str
     until: Until | None
     stream: Address | None
-    watch: Layer
-    brokers: Layer
+    of_session: Layer
+    of_brokers: Layer
 
     def of_all(self) -> Chosen:
         """Return the configured outputs instead, if several clusters are configured and none is named."""
@@ -89,13 +86,13 @@ class Chosen:
         from cli.followed_outputs import configured_outputs
 
         where = configured_outputs(self.settings)
-        named = self.directories or self.stream or "zookeeper" in self.watch
+        named = self.directories or self.stream or "zookeeper" in self.of_session
         return self if named or where is None else replace(self, stream=where.address)
 
     def source(self, *, patience_seconds: float | None = None) -> Source:
         """Return the source. `patience_seconds` replaces the default of connect_timeout_seconds. Raise ConfigError."""
         settings = self.settings
-        each = {"--zookeeper": "zookeeper" in self.watch, "--zk-data": self.directories, "--from": self.stream}
+        each = {"--zookeeper": "zookeeper" in self.of_session, "--zk-data": self.directories, "--from": self.stream}
         given = [name for name, value in each.items() if value]
         if len(given) > 1:
             raise ConfigError(f"{' and '.join(given)} exclude each other")
@@ -108,7 +105,7 @@ class Chosen:
             return self._stream_source(self.stream, patience_seconds)
         if self.until is not None:
             raise ConfigError("--until needs --zk-data or --from, because ZooKeeper has only the present")
-        if not self.watch and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
+        if not self.of_session and "zookeeper" not in settings.sections["watch"] and not settings.clusters:
             raise ConfigError(
                 "which cluster? Give --zookeeper HOST:PORT[/CHROOT], --zk-data DIR, --from ADDRESS, or a --config file"
             )
@@ -116,12 +113,13 @@ class Chosen:
 
         patience = {} if patience_seconds is None else {_CONNECT_TIMEOUT: Setting(patience_seconds, "default")}
         sections = {**settings.sections, "watch": {**patience, **settings.sections["watch"]}}
-        config, brokers = snapshot_config(replace(settings, sections=sections), self.cluster, self.watch, self.brokers)
+        with_default = replace(settings, sections=sections)
+        config, brokers = snapshot_config(with_default, self.cluster, self.of_session, self.of_brokers)
         known = known_clusters(settings)
         only = self.cluster or (known[0] if len(known) == 1 else None)
         zookeeper = ZooKeeperSource(config, only or UNNAMED, brokers)
         running = replace(self.of_outputs(), cluster=only)
-        if running.stream is None or self.brokers:
+        if running.stream is None or self.of_brokers:
             return zookeeper
         from cli.sources.stream import ConfiguredSource
 
@@ -132,14 +130,14 @@ class Chosen:
         from cli.sources.stream import StreamSource
 
         default = Setting(patience_seconds or keys_of(ZooKeeperConfig)[_CONNECT_TIMEOUT].default, "default")
-        timeout_seconds = float(str(self.watch.get(_CONNECT_TIMEOUT, default).value))
+        timeout_seconds = float(str(self.of_session.get(_CONNECT_TIMEOUT, default).value))
         where = Where(reached(self.settings, stream), timeout_seconds, stale_after_ms_of(self.settings))
         known = known_clusters(self.settings) if self.cluster is None else ()
         configured = {name: self._brokers(name) for name in known}
         return StreamSource(where, self.cluster, self._brokers(self.cluster), self.until, configured)
 
     def _brokers(self, cluster: str | None) -> BrokersConfig:
-        return brokers_config(self.settings, self.settings.clusters.get(cluster or "", {}), self.brokers)
+        return brokers_config(self.settings, self.settings.clusters.get(cluster or "", {}), self.of_brokers)
 
 
 def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,21 +145,13 @@ def source_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def decorated(*arguments: Any, **given: Any) -> Any:  # noqa: ANN401 (click's own)
-        flags = {name: given.pop(name) for name in names}
-        chosen = Chosen(
-            settings=read_settings(flags["config_file"], os.environ),
-            watch=read_flags("watch", flags),
-            brokers=read_flags("stream", flags),
-            **{name: flags[name] for name in ("cluster", "directories", "chroot", "until", "stream")},
-        )
+        chosen = Chosen(**{each.name: given.pop(each.name) for each in fields(Chosen)})
         return command(*arguments, chosen=chosen, **given)
 
     own = len(getattr(command, "__click_params__", ()))
     for option in reversed(_OPTIONS):
-        option(decorated)
-    parameters = decorated.__click_params__[own:]  # type: ignore[attr-defined]  # click's own
-    names = [parameter.name for parameter in parameters]
-    for parameter in parameters:
+        decorated = option(decorated)
+    for parameter in decorated.__click_params__[own:]:  # type: ignore[attr-defined]  # click's own
         parameter.group = _GROUP
     return decorated
 

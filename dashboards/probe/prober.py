@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -208,27 +208,27 @@ class ClusterProbe:
     def _round(self, stop: threading.Event) -> None:
         snapshot = self._rows.after(now_ms(), stop)
         self._keep_only({row.broker for row in snapshot.brokers if row.registered}, gauges_of(snapshot))
-        suspects: dict[int, tuple[dict[PartitionName, PartitionDifference], int]] = {}
-        for row in snapshot.brokers:
-            if row.registered and not stop.is_set():
-                seen = self._ask(self._broker(row), row, stop)
-                if seen is None:
-                    continue
-                if first := self._differences(snapshot, seen):
-                    suspects[row.broker] = first, now_ms()
-                else:
-                    self._judge(row.broker, {}, 0)
+        suspects: dict[BrokerId, tuple[dict[PartitionName, PartitionDifference], int]] = {}
+        for broker, seen in self._views_of([row for row in snapshot.brokers if row.registered], stop):
+            if first := self._differences(snapshot, seen):
+                suspects[broker] = first, now_ms()
+            else:
+                self._judge(broker, {}, 0)
         if suspects:
             stop.wait(self._config.confirm_seconds)
-        for row in snapshot.brokers:
-            if row.broker in suspects and not stop.is_set():
-                first, since_ms = suspects[row.broker]
-                seen = self._ask(self._broker(row), row, stop)
-                if seen is not None:
-                    # If the rows lagged behind the answer, every new topic would look like a deleted one.
-                    again = self._differences(self._rows.after(now_ms(), stop), seen)
-                    self._judge(row.broker, lasting(first, again), since_ms)
+        for broker, seen in self._views_of([row for row in snapshot.brokers if row.broker in suspects], stop):
+            first, since_ms = suspects[broker]
+            # If the rows lagged behind the answer, every new topic would look like a deleted one.
+            again = self._differences(self._rows.after(now_ms(), stop), seen)
+            self._judge(broker, lasting(first, again), since_ms)
         self._is_current = True
+
+    def _views_of(self, rows: Sequence[BrokerRow], stop: threading.Event) -> Iterator[tuple[BrokerId, BrokerView]]:
+        """Ask one broker after the other, and yield what each shows that answers."""
+        for row in rows:
+            seen = None if stop.is_set() else self._ask(self._broker(row), row, stop)
+            if seen is not None:
+                yield row.broker, seen
 
     def _differences(self, snapshot: ClusterSnapshot, seen: BrokerView) -> dict[PartitionName, PartitionDifference]:
         live = {row.broker for row in snapshot.brokers if row.registered}

@@ -131,18 +131,20 @@ class Subject(msgspec.Struct, frozen=True):
     def keeps(self, row: Row) -> bool:
         """Return whether the row may have a cause of the subject's state."""
         tp = self.partition
-        is_of_partition = isinstance(row, (Transition, PartitionRow)) and (
-            tp is not None and (row.topic, row.partition) == (tp.topic, tp.partition)
-        )
-        if not isinstance(row, Transition) or is_of_partition:
-            return is_of_partition
-        is_of_broker = row.subject in ("broker", "controller")
-        return (
-            (tp is not None and is_of_broker)
-            or (self.topic is not None and row.subject == "topic" and row.topic == self.topic)
-            or (self.broker is not None and is_of_broker and row.broker == self.broker)
-            or (self.is_controller and row.subject == "controller")
-        )
+        if not isinstance(row, (Transition, PartitionRow)):
+            return False
+        if tp is not None and (row.topic, row.partition) == (tp.topic, tp.partition):
+            return True
+        if isinstance(row, PartitionRow):
+            return False
+        match row.subject:
+            case "topic":
+                return row.topic == self.topic
+            case "controller" if self.is_controller:
+                return True
+            case "broker" | "controller":  # either may have moved the partition
+                return tp is not None or (self.broker is not None and row.broker == self.broker)
+        return False
 
     def explain(self, picture: Picture, *, decommission: bool = False) -> Explanation | None:
         """Explain the first reading that exists, if any."""

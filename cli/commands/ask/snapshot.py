@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -12,7 +10,7 @@ import click
 from cli.printing import standard_error
 from cli.printing.standard_output import flush, print_json, print_json_lines, print_plain
 from cli.running import ExitCode
-from cli.settings.config import read_flags, read_settings, snapshot_config
+from cli.settings.config import Layer, Settings, snapshot_config
 from cli.settings.options import brokers_options, config_option, zookeeper_options
 from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import read_cluster, without_garbage_collection
@@ -59,22 +57,22 @@ Exit codes:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object per line (brokers, controller, partitions)."
 )
-def snapshot(
-    config_file: Path | None,
+def snapshot(  # noqa: PLR0913 (one parameter an option)
+    settings: Settings,
     cluster: str | None,
     *,
     only: str | None,
     topics: tuple[str, ...],
     as_json: bool,
-    **flags: object,
+    of_session: Layer,
+    of_brokers: Layer,
 ) -> int:
     """Print a cluster's metadata from one read of ZooKeeper.
 
     Reads everything in a few requests and sets no watch. Offline partitions come first, then those with fewer in-sync
     replicas than min.insync.replicas, then other under-replicated ones.
     """
-    settings = read_settings(config_file, os.environ)
-    config, brokers = snapshot_config(settings, cluster, read_flags("watch", flags), read_flags("stream", flags))
+    config, brokers = snapshot_config(settings, cluster, of_session, of_brokers)
     selection = PartitionChoice(topics=frozenset(topics), only=Concern(only) if only else None)
 
     def look(stop: threading.Event) -> ExitCode:

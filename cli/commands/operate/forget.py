@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
-from pathlib import Path
 from typing import Final
 
 import click
@@ -20,8 +18,6 @@ from cli.settings.config import (
     Settings,
     known_clusters,
     reached,
-    read_flags,
-    read_settings,
 )
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
@@ -54,14 +50,13 @@ Exit codes:
 @config_option
 @settings_options("stream", leave_out=keys_of(StreamConfig).keys() - _KEYS)
 @click.option("--yes", is_flag=True, help="Skip the question.")
-def forget(cluster: str, config_file: Path | None, *, yes: bool, **flags: object) -> int:
+def forget(cluster: str, settings: Settings, *, yes: bool, stream: Layer) -> int:
     """Drop a cluster that is not watched any more, as after its migration to KRaft is finalized.
 
     Its open alerts are resolved, and metadata, alerts, gauges, /metrics, pages and `kontrast status` have it no more.
     ZooKeeper and Kafka are not touched. Restart the `kontrast watch` that forwards it without the cluster first.
     """
-    settings = read_settings(config_file, os.environ)
-    known = _ClusterToForget(settings, read_flags("stream", flags), cluster)
+    known = _ClusterToForget(settings, stream, cluster)
     code = run_until_stopped({"forget": known.read})
     return code if code or known.stopped else _forget(known, settings, yes=yes)
 

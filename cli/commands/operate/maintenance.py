@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from pathlib import Path
 from typing import Final
 
 import click
@@ -24,8 +22,6 @@ from cli.settings.config import (
     known_clusters,
     maintenance_file,
     maintenance_files,
-    read_flags,
-    read_settings,
 )
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option, settings_options
@@ -89,15 +85,15 @@ def maintenance() -> None:
     metavar="TEXT",
     help=f"Reason to show with the window, at most {LONGEST_REASON} characters.",
 )
-def start(
-    config_file: Path | None,
+def start(  # noqa: PLR0913 (one parameter an option)
+    settings: Settings,
     *,
     cluster: str,
     brokers: tuple[BrokerId, ...],
     whole_cluster: bool,
     duration: timedelta,
     reason: str,
-    **flags: object,
+    watch: Layer,
 ) -> int:
     """Start a window now. It ends by itself.
 
@@ -105,8 +101,7 @@ def start(
     """
     if bool(brokers) == whole_cluster:
         raise click.UsageError("Give either --broker ID, as often as needed, or --all.")
-    settings, file_flags = _settings(config_file, flags)
-    file = maintenance_file(settings, cluster, file_flags)
+    file = maintenance_file(settings, cluster, watch)
     now = datetime.now(timezone.utc)
     window = AnnouncedWindow(
         id=secrets.token_hex(4),
@@ -157,9 +152,9 @@ def _doubts(settings: Settings, window: AnnouncedWindow) -> Iterator[str]:
 @config_option
 @_file_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
+def list_windows(settings: Settings, *, as_json: bool, watch: Layer) -> int:
     """Print the windows that are not over."""
-    files = maintenance_files(*_settings(config_file, flags))
+    files = maintenance_files(settings, watch)
     now = datetime.now(timezone.utc)
 
     def show(_: threading.Event) -> int:
@@ -180,9 +175,9 @@ def list_windows(config_file: Path | None, *, as_json: bool, **flags: object) ->
 @config_option
 @_file_option
 @click.argument("window_id", metavar="ID")
-def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
+def end(settings: Settings, *, window_id: str, watch: Layer) -> int:
     """End a window now. `kontrast maintenance list` prints the ids."""
-    files = maintenance_files(*_settings(config_file, flags))
+    files = maintenance_files(settings, watch)
     now = datetime.now(timezone.utc)
 
     def remove(_: threading.Event) -> int:
@@ -200,10 +195,6 @@ def end(config_file: Path | None, *, window_id: str, **flags: object) -> int:
         return ExitCode.USAGE
 
     return run_until_stopped({"maintenance": remove})
-
-
-def _settings(config_file: Path | None, flags: dict[str, object]) -> tuple[Settings, Layer]:
-    return read_settings(config_file, os.environ), read_flags("watch", flags)
 
 
 def _sentence(window: AnnouncedWindow) -> str:

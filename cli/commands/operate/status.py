@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import http.client
-import os
 import ssl
 import threading
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import click
@@ -26,7 +24,7 @@ from cli.followed_outputs import (
 )
 from cli.printing.standard_output import print_json, print_said
 from cli.running import ExitCode, run_until_stopped
-from cli.settings.config import Layer, Settings, reached, read_flags, read_settings
+from cli.settings.config import Layer, Settings, reached
 from cli.settings.keys import keys_of
 from cli.settings.options import config_option
 from controller.contract.job_row import JobRow
@@ -155,14 +153,13 @@ class Part(NamedTuple):
 @config_option
 @outputs_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
-def status(config_file: Path | None, *, as_json: bool, **flags: object) -> int:
+def status(settings: Settings, *, as_json: bool, serve: Layer) -> int:
     """Show whether watch, stream and serve work, with their lag and problems.
 
     Reads the outputs and asks the pages of `kontrast watch` (metrics_listen) and `kontrast serve` (listen), if the file
     or the environment names them.
     """
-    settings = read_settings(config_file, os.environ)
-    where = where_outputs_are(settings, read_flags("serve", flags))
+    where = where_outputs_are(settings, serve)
 
     def run(stop: threading.Event) -> ExitCode:
         with followed(where, _OUTPUTS) as outputs:

@@ -20,7 +20,7 @@ import msgspec
 from cli.followed_outputs import Where
 from cli.printing import standard_error
 from cli.running import run_until_stopped
-from cli.settings.config import ConfigError, Layer, Settings, reached, read_settings
+from cli.settings.config import ConfigError, Layer, Settings, reached
 from cli.settings.options import config_option
 from controller.contract.decoding import JsonDecoder, UndecodableError
 from controller.contract.records import Record, encode_record
@@ -64,7 +64,7 @@ Exit codes:
 )
 @click.option("--no-recording", is_flag=True, help="Leave the recording out.")
 @click.option("--json", "as_json", is_flag=True, help="Log one JSON object a line.")
-def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, as_json: bool) -> int:
+def support_bundle(settings: Settings, out: Path, *, no_recording: bool, as_json: bool) -> int:
     """Write status, settings and a recording into a file, for who helps you.
 
     The recording has the stream's records from the newest complete read on. It names hosts, topics and brokers. It has
@@ -73,7 +73,6 @@ def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, a
     """
     if as_json:
         standard_error.configure(as_json=True)
-    settings = read_settings(config_file, os.environ)
     try:
         opened = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
@@ -81,7 +80,7 @@ def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, a
 
     def run(stop: threading.Event) -> None:
         with os.fdopen(opened, "wb") as file, scratch_directory() as scratch:
-            _write_facts(scratch.directory, settings, config_file)
+            _write_facts(scratch.directory, settings)
             try:
                 if not no_recording:
                     _write_recording(scratch.directory / "changes", settings, stop)
@@ -97,7 +96,7 @@ def support_bundle(config_file: Path | None, out: Path, *, no_recording: bool, a
     return code
 
 
-def _write_facts(directory: Path, settings: Settings, config_file: Path | None) -> None:
+def _write_facts(directory: Path, settings: Settings) -> None:
     about = {
         "kontrast": own_version("a source tree that is not installed"),
         "python": platform.python_version(),
@@ -109,7 +108,7 @@ def _write_facts(directory: Path, settings: Settings, config_file: Path | None) 
     chosen = {name: _shown(layer) for name, layer in sections.items()}
     for name, content in (("about.json", about), ("settings.json", chosen)):
         (directory / name).write_bytes(msgspec.json.format(msgspec.json.encode(content)))
-    (directory / "status.jsonl").write_text(_status(config_file), encoding="utf-8")
+    (directory / "status.jsonl").write_text(_status(settings.file), encoding="utf-8")
 
 
 def _shown(layer: Layer) -> dict[str, str]:

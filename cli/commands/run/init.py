@@ -16,7 +16,7 @@ import click
 from cli.printing import standard_error
 from cli.printing.standard_output import print_document, print_json
 from cli.running import ExitCode
-from cli.settings.config import ConfigError, build, read_flags, read_settings
+from cli.settings.config import ConfigError, Layer, build, read_settings
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from cli.sources.asking import ask_as_long_as
@@ -87,7 +87,7 @@ Exit codes:
 )
 @click.option("--add", is_flag=True, help="Add the cluster to the existing file --out.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as one JSON object.")
-def init(cluster: str | None, state: Path, out: Path, *, add: bool, as_json: bool, **flags: object) -> int:  # noqa: PLR0913 (one parameter an option)
+def init(cluster: str | None, state: Path, out: Path, *, add: bool, as_json: bool, watch: Layer) -> int:  # noqa: PLR0913 (one parameter an option)
     """Write a configuration for a cluster, by one complete read of its ZooKeeper.
 
     It finds the chroot where the address has none, the brokers' release and racks, and the number of partitions. It
@@ -96,14 +96,13 @@ def init(cluster: str | None, state: Path, out: Path, *, add: bool, as_json: boo
     _refuse(cluster, out, as_json=as_json, add=add)
     known = read_settings(out, {}).clusters if add else {}
     settings = read_settings(None, os.environ)
-    given = read_flags(_SECTION, flags)
-    config = build(ZooKeeperConfig, _SECTION, settings.sections[_SECTION], given)
+    config = build(ZooKeeperConfig, _SECTION, settings.sections[_SECTION], watch)
 
     def look(stop: threading.Event) -> int:
         found = _find(config, cluster, stop)
         if found.cluster in known:
             raise NotFoundError(f"{out} has cluster {found.cluster} already. Name another one with --cluster")
-        table = _table(found, {name: given[name].value for name in given})
+        table = _table(found, {name: setting.value for name, setting in watch.items()})
         text = (
             f"\n# {found.sentence()}.\n{table}" if add else _configuration(found, state.expanduser().absolute(), table)
         )

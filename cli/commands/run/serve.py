@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from pathlib import Path
 from typing import Final
 
 from cli import checks
 from cli.printing.standard_error import say
 from cli.running import run_until_stopped
-from cli.settings.config import SECTIONS, read_flags, read_settings, serve_config
+from cli.settings.config import Layer, Settings, serve_config
 from cli.settings.options import service_command, settings_options
 
 _EXAMPLES: Final = """
@@ -23,14 +21,13 @@ _EXAMPLES: Final = """
 @settings_options("serve")
 @settings_options("serve.alertmanager")
 @settings_options("serve.probe")
-def serve(config_file: Path | None, *, check: bool, **flags: object) -> int:
+def serve(settings: Settings, *, check: bool, serve: Layer, alertmanager: Layer, probe: Layer) -> int:
     """Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.
 
     It reads what `kontrast stream` derived.
     """
-    settings = read_settings(config_file, os.environ)
-    sections = [section for section in SECTIONS if section.split(".")[0] == "serve"]
-    config = serve_config(settings, {section: read_flags(section, flags) for section in sections})
+    sections = {"serve": serve, "serve.alertmanager": alertmanager, "serve.probe": probe}
+    config = serve_config(settings, sections)
 
     if check:
         return checks.check(checks.of_serve(config))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 import click
 
 from cli import checks
 from cli.running import run_until_stopped
-from cli.settings.config import read_flags, read_settings, stream_config, watched_into
+from cli.settings.config import Layer, Settings, stream_config, watched_into
 from cli.settings.errors import need_extra
 from cli.settings.options import service_command, settings_options
 
@@ -38,14 +36,13 @@ _EXAMPLES: Final = """
     is_flag=True,
     help="Discard the checkpoint and begin at the newest complete read in the stream.",
 )
-def stream(config_file: Path | None, *, check: bool, available_now: bool, rebuild: bool, **flags: object) -> int:
+def stream(settings: Settings, *, check: bool, available_now: bool, rebuild: bool, stream: Layer) -> int:
     """Derive metadata, transitions, requests and alerts in a Spark job.
 
     It reads what `kontrast watch` forwarded, and goes on from its checkpoint when it is started again.
     """
     need_extra("job", "stream")
-    settings = read_settings(config_file, os.environ)
-    config = stream_config(settings, read_flags("stream", flags))
+    config = stream_config(settings, stream)
 
     if check:
         return checks.check(checks.of_stream(config, partial(watched_into, settings)))

@@ -23,7 +23,7 @@ from cli import checks
 from cli.embedded.process import Child
 from cli.printing import standard_error
 from cli.running import ALIVE, READY, SOCKET_VARIABLE, WATCHDOG_VARIABLE, ExitCode, run_until_stopped
-from cli.settings.config import SECTIONS, read_settings, serve_config, stream_config, watch_configs, watched_into
+from cli.settings.config import SECTIONS, Settings, serve_config, stream_config, watch_configs, watched_into
 from cli.settings.disagreements import refuse_parted_pipeline
 from cli.settings.errors import need_extra
 from cli.settings.options import service_command
@@ -251,14 +251,13 @@ _OBJECT: Final = JsonDecoder(dict[str, object])
 
 @service_command(_EXAMPLES, ended="stopped by Ctrl-C or SIGTERM, in order")
 @click.pass_context
-def up(ctx: click.Context, config_file: Path | None, *, check: bool) -> int:
+def up(ctx: click.Context, settings: Settings, *, check: bool) -> int:
     """Run watch, stream and serve of one configuration file, and start again what ends.
 
     Each is a process of its own. The log has all of them, each line with its command's name. Ctrl-C or SIGTERM ends
     watch, then the job behind its batch, then serve.
     """
     need_extra("job", "up")
-    settings = read_settings(config_file, os.environ)
     watch, stream = watch_configs(settings, (), {}), stream_config(settings, {})
     serve = serve_config(settings, {section: {} for section in SECTIONS})
     refuse_parted_pipeline(watch, stream, serve)
@@ -270,10 +269,10 @@ def up(ctx: click.Context, config_file: Path | None, *, check: bool) -> int:
         )
         return checks.check(chain(*questions))
     with ExitStack() as held:
-        if config_file is not None and (other := _hold(config_file, held)) is not None:
-            standard_error.complain(f"kontrast up already runs with {config_file}, as {other}. Stop that one first")
+        if settings.file is not None and (other := _hold(settings.file, held)) is not None:
+            standard_error.complain(f"kontrast up already runs with {settings.file}, as {other}. Stop that one first")
             return ExitCode.UNAVAILABLE
-        return _supervise(config_file, ctx.find_root().params)
+        return _supervise(settings.file, ctx.find_root().params)
 
 
 def _hold(config_file: Path, held: ExitStack) -> str | None:

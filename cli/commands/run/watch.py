@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from functools import partial
 from operator import attrgetter
-from pathlib import Path
 from typing import Final
 
 import click
@@ -15,7 +13,7 @@ import click
 from cli import checks
 from cli.printing.standard_error import complain, say
 from cli.running import ExitCode, Part, run_until_stopped
-from cli.settings.config import read_flags, read_settings, watch_configs
+from cli.settings.config import Layer, Settings, watch_configs
 from cli.settings.options import service_command, settings_options
 from dashboards.errors import ServeError
 from ingest.config import IngestConfig
@@ -37,13 +35,12 @@ _EXAMPLES: Final = """
     help="Watch this cluster, by default all of the file. Repeatable. [env: KONTRAST_WATCH__CLUSTER]",
 )
 @settings_options("watch", leave_out=("cluster",))
-def watch(config_file: Path | None, clusters: tuple[str, ...], *, check: bool, **flags: object) -> int:
+def watch(settings: Settings, clusters: tuple[str, ...], *, check: bool, watch: Layer) -> int:
     """Watch clusters' ZooKeeper and forward every change into a stream.
 
     Read-only: the session on the watched ensemble creates, sets and deletes nothing.
     """
-    settings = read_settings(config_file, os.environ)
-    configs = watch_configs(settings, clusters, read_flags("watch", flags))
+    configs = watch_configs(settings, clusters, watch)
     if check:
         return checks.check(checks.of_watch(configs))
     parts: dict[str, Part] = {}

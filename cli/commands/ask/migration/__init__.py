@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 import click
 
 from cli.lazy_group import LazyGroup, Section
 from cli.printing import standard_error
-from cli.settings.config import ConfigError, Settings, build, read_flags
+from cli.settings.config import ConfigError, Layer, Settings, build
 from cli.settings.keys import keys_of
 from cli.settings.options import settings_options
 from cli.settings.parameters import Parsed
@@ -43,10 +43,10 @@ def bootstrap_option(help_text: str, *, required: bool) -> Callable[[Any], Any]:
     return decorate
 
 
-def read_login(settings: Settings, cluster: str | None, flags: Mapping[str, object]) -> KafkaLoginConfig:
+def read_login(settings: Settings, cluster: str | None, given: Layer) -> KafkaLoginConfig:
     """Return the login to the nodes of the named cluster, or of the only configured one. Raise ConfigError."""
     name = cluster or (next(iter(settings.clusters)) if len(settings.clusters) == 1 else "")
-    layers = settings.sections[_SECTION], settings.clusters.get(name, {}), read_flags(_SECTION, flags)
+    layers = settings.sections[_SECTION], settings.clusters.get(name, {}), given
     config = build(KafkaLoginConfig, _SECTION, *layers, subject=f"cluster {name}" if name else "")
     node_login(config)
     return config

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from cli.commands.ask.migration import (
 from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
-from cli.settings.config import ConfigError, read_flags, read_settings, snapshot_config
+from cli.settings.config import ConfigError, Layer, Settings, snapshot_config
 from cli.settings.options import config_option, zookeeper_options
 from cli.settings.parameters import Parsed, files_option, read_ids
 from cli.sources.asking import ask_as_long_as
@@ -79,7 +78,7 @@ def _read_patch(text: str) -> Patch:
 @zookeeper_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def check(  # noqa: PLR0913 (one parameter an option)
-    config_file: Path | None,
+    settings: Settings,
     cluster: str | None,
     directories: tuple[Path, ...],
     chroot: str | None,
@@ -88,21 +87,20 @@ def check(  # noqa: PLR0913 (one parameter an option)
     bootstrap: tuple[str, ...] | None,
     *,
     as_json: bool,
-    **flags: object,
+    of_session: Layer,
+    probe: Layer,
 ) -> int:
     """Find obstacles to a migration to KRaft in ZooKeeper.
 
     Reads everything once, sets no watch, and prints the worst first. Hidden znodes, and facts without a znode, are
     printed as not checked. Secrets are never printed.
     """
-    given = read_flags("watch", flags)
-    if directories and "zookeeper" in given:
+    if directories and "zookeeper" in of_session:
         raise ConfigError("give either --zookeeper or --zk-data")
     if chroot is not None and not (directories and chroot.startswith("/")):
         raise ConfigError("--chroot belongs to --zk-data and begins with /. An address has its own behind its ports")
-    settings = read_settings(config_file, os.environ)
-    config = None if directories else snapshot_config(settings, cluster, given, {})[0]
-    login = read_login(settings, cluster, flags)
+    config = None if directories else snapshot_config(settings, cluster, of_session, {})[0]
+    login = read_login(settings, cluster, probe)
 
     def look(stop: threading.Event) -> ExitCode:
         if config is None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -20,7 +18,7 @@ from cli.commands.ask.migration import (
 from cli.printing import standard_error
 from cli.printing.standard_output import print_answer
 from cli.running import ExitCode
-from cli.settings.config import read_flags, read_settings, snapshot_config
+from cli.settings.config import Layer, Settings, snapshot_config
 from cli.settings.options import config_option, zookeeper_options
 from cli.sources.asking import ask_as_long_as
 from cli.sources.zookeeper import where_clusters_are
@@ -57,17 +55,22 @@ Exit codes:
 )
 @zookeeper_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line (nodes, subjects, the whole).")
-def compare(
-    config_file: Path | None, cluster: str | None, bootstrap: tuple[str, ...], *, as_json: bool, **flags: object
+def compare(  # noqa: PLR0913 (one parameter an option)
+    settings: Settings,
+    cluster: str | None,
+    bootstrap: tuple[str, ...],
+    *,
+    as_json: bool,
+    of_session: Layer,
+    probe: Layer,
 ) -> int:
     """Compare the KRaft quorum with ZooKeeper during the dual write.
 
     Reads both sides, sets no watch and writes nothing. A difference must remain after ZooKeeper has reached the
     quorum's position. Before that it is a lag. Secrets are never printed.
     """
-    settings = read_settings(config_file, os.environ)
-    zookeeper, _ = snapshot_config(settings, cluster, read_flags("watch", flags), {})
-    login = read_login(settings, cluster, flags)
+    zookeeper, _ = snapshot_config(settings, cluster, of_session, {})
+    login = read_login(settings, cluster, probe)
     return ask_as_long_as(lambda stop: _compare(_ZooKeeper(zookeeper, stop), bootstrap, login, as_json=as_json))
 
 
