@@ -168,21 +168,19 @@ class Repetition:
         A line on standard error shows each new reason to wait. Raise StoppedError.
         """
         deadline = time.monotonic() + (self.patience or timedelta(0)).total_seconds()
-        shown = ""
-        while True:
-            is_last = time.monotonic() >= deadline
+        said = ""
+        while time.monotonic() < deadline:
+            before = said
             try:
                 answer = look(stop)
             except (IngestError, ServeError) as error:
-                if is_last:
-                    raise
                 said = f"asking again, because {error}"
             else:
-                if is_last or is_good(answer):
+                if is_good(answer):
                     return answer
                 said = in_a_line(answer)
-            if said != shown:
+            if said != before:
                 standard_error.say(said)
-                shown = said
             if stop.wait(min(self.every_seconds, max(0.0, deadline - time.monotonic()))):
                 raise StoppedError
+        return look(stop)
