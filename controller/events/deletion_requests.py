@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.alert_kinds import kinds
-from controller.contract.ids import NO_LEADER, TopicPartition
+from controller.contract.ids import TopicPartition
 from controller.machines.partition_machine import with_initial_states
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
@@ -72,18 +72,17 @@ def judge_removed(tx: Transaction) -> None:
     if not tx.header.acting or kinds.DELETION_GIVEN_UP.name not in tx.header.alerts.occurrences:
         return
     for name, topic in list(tx.state.topics):
-        states = [partition.zk_state for partition in topic.partitions.values()]
-        has_begun = any(state is None or state.leader == NO_LEADER for state in states)
-        if topic.request_removed and not has_begun and tx.header.has_outlasted_a_hang(topic.asked_ms):
+        if topic.seems_unread and tx.header.has_outlasted_a_hang(topic.asked_ms):
             _take_back_request(tx, name)
             _load_again(tx, name)
 
 
 def _load_again(tx: Transaction, name: str) -> None:
     """Give the partitions of a topic whose deletion never began the states that ZooKeeper shows."""
-    for number, partition in tx.state.topics[name].partitions.items():
-        loaded = with_initial_states(tx, partition, ReplicaState.OFFLINE)
-        tx.state.put_partition(TopicPartition(name, number), loaded)
+    for tp in [TopicPartition(name, number) for number in tx.state.topics[name].partitions]:
+        tx.events.take_back(tp, bool)  # also what was planned for a broker that left
+        loaded = with_initial_states(tx, tx.state.topics[name].partitions[tp.partition], ReplicaState.OFFLINE)
+        tx.state.put_partition(tp, loaded)
 
 
 def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:

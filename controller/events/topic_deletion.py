@@ -260,7 +260,7 @@ def judge_halted(tx: Transaction, *, soon: bool = False) -> None:
     for name in list(tx.header.deletions.halted):
         topic = tx.state.topic(name)
         brokers = frozenset(tx.header.brokers) if topic is None else _have_answered(tx, name, topic, soon=soon)
-        if not brokers or _will_write(tx, name):
+        if not brokers or _will_write(tx, name) or (topic is not None and topic.seems_unread):
             continue
         with tx.events.inferring(ANSWERED_IN_TIME, _TIME_SINCE_ASKED):
             if brokers.issuperset(_receivers_of_deletion(tx, name)):

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from controller.contract.ids import (
+    NO_LEADER,
     UNKNOWN_ZXID,
     BrokerId,
     ControllerEpoch,
@@ -158,6 +159,12 @@ class Topic(msgspec.Struct, frozen=True, array_like=True):
     refused: dict[PartitionId, ReplicaAssignment] = {}  # added during its deletion. The next controller loads them
     unproven: tuple[Done, ...] = ()  # actions of deposed controllers, which happened only if these lived on
     czxid: Zxid = UNKNOWN_ZXID  # of its znode. Another one is that of another topic of the same name
+
+    @property
+    def seems_unread(self) -> bool:
+        """Return whether the request for its deletion was removed by hand before it took a leader away."""
+        states = [partition.zk_state for partition in self.partitions.values()] if self.request_removed else [None]
+        return all(state is not None and state.leader != NO_LEADER for state in states)
 
 
 InTopic = tuple["Topic | None", "Partition | None"]  # a partition with its topic, None if they do not exist
