@@ -195,6 +195,7 @@ def take_over_if_due(tx: Transaction) -> None:
     if header.controller_epoch > header.term.epoch:
         _end_edited_term(tx, f"/controller_epoch is {header.controller_epoch}, so /controller is of a later election")
     if _is_of_an_epoch_read_alone(header):
+        controller_failover.forget_in_flight_events(tx)
         _begin_term(tx.state, 0)
         _judge_again(tx.state)
         partition_reassignment.adopt(tx)
@@ -221,10 +222,13 @@ def take_over_if_due(tx: Transaction) -> None:
 
 
 def _is_of_an_epoch_read_alone(header: Header) -> bool:
-    """Return whether /controller is of the election of which a complete read found only the epoch."""
+    """Return whether /controller is of the election of which a complete read found only the epoch.
+
+    The read found no controller, or the last one.
+    """
     term = header.term
     is_elected = header.controller != NO_BROKER and term.ownership is Ownership.ELECTED and not header.is_ghost
-    unread = term.broker == NO_BROKER and 0 < term.epoch == header.controller_epoch
+    unread = term.named_zxid != term.controller_zxid and 0 < term.epoch == header.controller_epoch
     return header.phase is FOLLOWING and is_elected and unread and term.controller_zxid <= term.epoch_zxid
 
 

@@ -28,11 +28,13 @@ from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, S
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
+from controller.rules.assignment import ReplicaAssignment
 from controller.rules.states import ReplicaState
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.transaction import Transaction
 
 _INELIGIBLE: Final = ReplicaState.DELETION_INELIGIBLE
+_UNNAMED: Final = ReplicaAssignment(())  # of a partition that its topic's znode lacks
 
 
 def run(tx: Transaction) -> None:
@@ -52,19 +54,27 @@ def run(tx: Transaction) -> None:
     if header.brokers:
         tx.requests.broadcast(tx.state.registered)
     deletion_requests.forget_removed_requests(tx.state)
-    _add_refused_partitions(tx.state)
+    _load_named_partitions(tx)
     start_machines(tx, list(tx.state.topics))
     partition_reassignment.take_up(tx)
     topic_deletion.resume_all(tx)
     replica_leader_election.take_up(tx, at_failover=True)
 
 
-def _add_refused_partitions(state: MutableState) -> None:
-    """Add the partitions that the last controller left out of a topic under deletion. The new controller loads them."""
-    for name, topic in list(state.topics):
-        if topic.refused:
-            found = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
-            state.put_topic(name, replace(topic, partitions={**topic.partitions, **found}, refused={}))
+def _load_named_partitions(tx: Transaction) -> None:
+    """Load the partitions that the topics' znodes name.
+
+    The last controller left out those that were added to a topic under deletion. It kept those that a deposed
+    controller did not know when it rewrote the znode, or that were removed by hand.
+    """
+    for name, topic in list(tx.state.topics):
+        unnamed = [number for number, found in topic.partitions.items() if found.zk_assignment == _UNNAMED]
+        for number in unnamed:
+            tx.events.take_back(TopicPartition(name, number), bool)  # every action
+        if topic.refused or unnamed:
+            refused = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
+            kept = {number: found for number, found in topic.partitions.items() if number not in unnamed}
+            tx.state.put_topic(name, replace(topic, partitions={**kept, **refused}, refused={}))
 
 
 def is_loading(header: Header) -> bool:
@@ -194,20 +204,19 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
     A later event with a write has passed this one over. A controller that wrote nothing in the event hung, or owed
     nothing, or read a later event or registration with it. One that is long silent waited for something else.
     A departure with a broker that is back may have been missed, or handled in parts. To retry a topic's deletion may
-    wait for a broker, also for one that shuts down unseen. A failover removes notifications first.
+    wait for a broker, also for one that shuts down unseen.
     """
-    header, is_failover = tx.header, event.kind is EventKind.CONTROLLER_FAILOVER
+    header = tx.header
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
-    took_over_unseen = is_failover and not header.term.began_ms
+    took_over_unseen = event.kind is EventKind.CONTROLLER_FAILOVER and not header.term.began_ms
     if not event.begun or took_over_unseen or event.id < header.last_written_event:
         return False
     if event.last_write_ms and header.time_ms - event.last_write_ms > timing.FIRST_WRITE.of(header.partitions):
         return False
-    if is_failover and not event.last_write_ms and header.triggers.has_notifications:
-        return False
     failed, brokers = event.failed_brokers, header.brokers
     back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
-    if not back.isdisjoint(failed) or (not event.first_write_ms and (back or len(due) > 1)):
+    may_owe_another = back or len(due) > 1 or _may_remove_request_before(tx.state, event)
+    if not back.isdisjoint(failed) or (not event.first_write_ms and may_owe_another):
         return False
     return any(
         action.at_batch == event.next_batch and action.replica not in back
@@ -217,6 +226,16 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
         if isinstance(action, RemoveFromIsr)
         if not deletes or controlled_shutdown.would_show(tx.state, action.replica)
     )
+
+
+def _may_remove_request_before(state: MutableState, event: Event) -> bool:
+    """Return whether the first write may be the removal of a request that is read before the event, or is done."""
+    triggers = state.header.triggers
+    if event.kind is EventKind.CONTROLLER_FAILOVER:
+        return triggers.has_notifications
+    notified = any(each.since_ms <= event.time_ms for each in triggers.isr_notifications.values())
+    done = (entry for entry in triggers.reassign or () if not partition_reassignment.is_reassigning(state, entry))
+    return notified or triggers.preferred is not None or any(done)
 
 
 def _drop_actions(tx: Transaction, tp: TopicPartition, events: Collection[int]) -> None:

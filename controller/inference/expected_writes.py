@@ -35,7 +35,7 @@ from controller.model.leadership import (
 from controller.model.mutable_state import MutableState
 from controller.model.topics import OverdueElection, Partition
 from controller.rules.states import PartitionState
-from controller.transaction.pending_events import PendingEvents, before_state_change
+from controller.transaction.pending_events import PendingEvents
 from controller.transaction.transaction import Transaction
 from wording.sentences import listed
 
@@ -247,6 +247,7 @@ def prune(
         return
     value, kept, in_vain = partition.zk_state, list[AnyAction](), False
     failed, needless = set[int](), set[int]()  # events whose election failed, and replicas that need not leave
+    undone: list[AnyAction] = []
     for action in partition.queue:
         if isinstance(action, Write):
             after = action.apply(value, tx.header.controller_epoch)
@@ -258,9 +259,7 @@ def prune(
                 continue
             value = after or value
         elif action.event in failed and isinstance(action, StateChange) and action.replica is None and action.written:
-            tx.events.withdraw(tp, action)
-            partition = before_state_change(partition, action)
-            continue
+            undone.append(action)
         elif isinstance(action, StateChange) and action.replica in needless:
             action = replace(action, written=False)
         elif _leaves_isr(action, value) and (in_vain or action.replica in joined):
@@ -270,6 +269,7 @@ def prune(
         kept.append(action)
     if kept != list(partition.queue):
         tx.state.put_partition(tp, replace(partition, queue=tuple(kept)))
+    tx.events.take_back(tp, undone.__contains__)
 
 
 def _note_missing(tx: Transaction, tp: TopicPartition, event_id: int, writes: int) -> None:

@@ -210,6 +210,7 @@ class Conclusion:
             header.tally.issues, header.tally.offline_by_topic = index_issues(self._others, header)
             self._start_counting()
         elif rules != self._counted_by:
+            header.tally.judged_by = None  # also if the rules change back before the partitions are judged
             header.tally.gauges = count_gauges(topics, rules)
             header.tally.issues, header.tally.offline_by_topic = index_issues(topics, header)
             self._start_counting()

@@ -81,9 +81,11 @@ def end(tx: Transaction) -> None:
     adopt(tx.state)
     migration.adopt(tx)
     queued = frozenset(header.read.deletions if header.settings.delete_topic_enable else ())
+    deletes_on = header.acting and header.term.is_found_again  # also topics whose entry was removed by hand
     for name, topic in tx.state.topics:
         if topic.exists:
-            tx.state.put_topic(name, _set_up(tx, name, topic, queued=name in queued))
+            is_queued = name in queued or (deletes_on and topic.request_removed)
+            tx.state.put_topic(name, _set_up(tx, name, topic, queued=is_queued))
     partition_reassignment.adopt(tx)
     deletion_requests.note_read(tx.state, header.read.deletions)
     header.read.deletions = ()
