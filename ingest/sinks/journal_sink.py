@@ -51,7 +51,7 @@ class _OpenJournal:
     def take_requests(self, directory: Path) -> None:
         """Append the requested records of clusters that this process does not forward. Raise JournalError."""
         for request in directory.glob(f"{_REQUEST}*"):
-            with suppress(FileNotFoundError):  # given up
+            with suppress(OSError, BadRecordError):  # given up, or of somebody else
                 line = request.read_bytes()
                 if decode_record(line).cluster not in self.clusters:
                     self.writer.append([line])
@@ -140,10 +140,16 @@ def newest_record(directory: Path, cluster: str) -> Record | None:
 
 
 def requested(directory: Path, record: Record, stop: threading.Event) -> bool:
-    """Let the process that writes the journal append a record. Return False if it does not, or forwards the cluster."""
-    written = directory / "record-written"
-    written.write_bytes(encode_record(record))
-    request = written.replace(directory / f"{_REQUEST}{os.getpid()}")
+    """Let the process that writes the journal append a record. Return False if it does not, or forwards the cluster.
+
+    Raise JournalError.
+    """
+    try:
+        written = directory / "record-written"
+        written.write_bytes(encode_record(record))
+        request = written.replace(directory / f"{_REQUEST}{os.getpid()}")
+    except OSError as error:
+        raise JournalError(f"journal {directory}: a record cannot be requested: {error.strerror}") from error
     ends = time.monotonic() + _REQUESTED_WITHIN_SECONDS
     while request.exists() and time.monotonic() < ends and not stop.wait(0.1):
         pass

@@ -89,6 +89,7 @@ def test_a_cluster_that_nobody_knows_is_refused_by_name(changes, derived):
 def test_a_cluster_is_forgotten_beside_the_watch_of_others_but_not_of_its_own(changes, monkeypatch):
     monkeypatch.setattr(journal_sink, "_REQUESTED_WITHIN_SECONDS", 0.5)
     config = IngestConfig(cluster="south", zookeeper="127.0.0.1:1", to=JournalAddress(changes))
+    (changes / "record-wanted-by-nobody").write_text("{")
     with closing(journal_sink.JournalSink(config)) as watching, repeating(watching.complete_read_requested, 0.1):
         own = forget("south", changes, "--yes")
         assert (own.exit_code, "by a `kontrast watch` that forwards south, or that takes" in own.stderr) == (3, True)
@@ -98,7 +99,7 @@ def test_a_cluster_is_forgotten_beside_the_watch_of_others_but_not_of_its_own(ch
         ("north", "forgotten"),
         ("south", "heartbeat"),
     ]
-    assert not list(changes.glob("record-*"))
+    assert [each.name for each in changes.glob("record-*")] == ["record-wanted-by-nobody"]
 
 
 def test_a_stream_that_is_not_there_is_refused(changes, tmp_path):
