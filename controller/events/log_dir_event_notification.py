@@ -38,8 +38,7 @@ def reported(tx: Transaction, broker: BrokerId) -> None:
     header = tx.header
     header.triggers.log_dir_failures = {**header.triggers.log_dir_failures, broker: LogDirFailure(header.time_ms)}
     cause = f"broker {broker} reported a failed log directory"
-    consequence = "its replicas there are offline. Replace the disk, then restart the broker"
-    occurrences.note(tx.state, kinds.LOG_DIR_FAILED, f"{cause}: {consequence}", broker=broker)
+    occurrences.note(tx.state, kinds.LOG_DIR_FAILED, f"{cause}: its replicas there are offline", broker=broker)
     if header.acting and broker in header.brokers:
         tx.events.begin(EventKind.LOG_DIR_EVENT_NOTIFICATION, cause)
         replicas = [Replica(tp, broker) for tp in tx.state.hosted_by(broker)]
