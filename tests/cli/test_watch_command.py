@@ -14,7 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from cli.main import main
 from controller.contract.records import Record, RecordKind, decode_record
 from tests.certificates import make_self_signed
 from tests.waiting import eventually
@@ -82,15 +84,21 @@ def test_a_cluster_that_is_away_leaves_the_other_one_watched_and_the_service_rea
             assert end(process) == 0
 
 
-def test_several_clusters_can_share_one_journal(watched: str, tmp_path):
+def test_clusters_share_one_journal_and_one_is_forgotten_beside_the_other(watched: str, tmp_path):
     file, log, journal = tmp_path / "kontrast.toml", tmp_path / "stderr", tmp_path / "changes"
-    file.write_text(
-        f'[watch]\nto = "journal:{journal}"\nheartbeat_seconds = 0.2\n'
-        f'[clusters.orders]\nzookeeper = "{watched}"\n'
-        f'[clusters.payments]\nzookeeper = "{watched}/payments"\n'
-    )
+    orders = f'[watch]\nto = "journal:{journal}"\nheartbeat_seconds = 0.2\n[clusters.orders]\nzookeeper = "{watched}"\n'
+    file.write_text(f'{orders}[clusters.payments]\nzookeeper = "{watched}/payments"\n')
     with watching(log, "--config", str(file)) as process:
         eventually(lambda: heartbeats(journal, "orders") > 3 and heartbeats(journal, "payments") > 3)
+        assert end(process) == 0
+    file.write_text(orders)
+    before = heartbeats(journal, "orders")
+    with watching(log, "--config", str(file)) as process:
+        eventually(lambda: heartbeats(journal, "orders") > before)
+        done = CliRunner().invoke(main, ["forget", "payments", "--from", f"journal:{journal}", "--yes"])
+        assert (done.exit_code, "payments is forgotten" in done.stderr) == (0, True), done.stderr
+        before = heartbeats(journal, "orders")
+        eventually(lambda: heartbeats(journal, "orders") > before)
         assert end(process) == 0
 
 
