@@ -333,11 +333,11 @@ def _ask_outputs(address: Address, _: threading.Event, *, they_exist: bool) -> s
 
 
 def _ask_alertmanager(alertmanager: Alertmanager, _: threading.Event) -> str:
-    from dashboards.alerting.alertmanager import RefusedError, UnreachableError
+    from dashboards.alerting.alertmanager import NoAlertmanagerError, RefusedError
 
     try:
         return f"it has {counted(len(alertmanager.alerts()), 'alert')} of Kontrast's"
-    except (UnreachableError, RefusedError) as error:
+    except (NoAlertmanagerError, RefusedError) as error:
         raise ServeError(str(error)) from error
 
 

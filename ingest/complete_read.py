@@ -39,7 +39,7 @@ from ingest.observed.paths import (
     state_path,
     topic_path,
 )
-from ingest.observed.tree import Tree
+from ingest.observed.tree import PublishedTree
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.ensemble import modes_of
 from ingest.zookeeper.four_letter_words import MOST_CONNECTIONS, why_unreachable
@@ -309,7 +309,7 @@ class Sweep:
     znodes, the lists and the brokers are read each minute beside it.
     """
 
-    def __init__(self, config: IngestConfig, zookeeper: WatchedZooKeeper, tree: Tree) -> None:
+    def __init__(self, config: IngestConfig, zookeeper: WatchedZooKeeper, tree: PublishedTree) -> None:
         self._config = config
         self._zookeeper = zookeeper
         self._tree = tree

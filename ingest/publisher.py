@@ -21,7 +21,7 @@ from ingest.errors import StoppedError
 from ingest.maintenance import MaintenanceFile
 from ingest.observed.inbox import SessionState
 from ingest.observed.observations import Observation
-from ingest.observed.tree import Tree
+from ingest.observed.tree import PublishedTree
 from ingest.sinks.sink import Sink, SinkUnavailableError
 from ingest.zookeeper.reading import WatchMode
 from transport.forwarding import Forwarding
@@ -51,7 +51,7 @@ class Publisher:
     _forwarding: Forwarding
     _maintenance: MaintenanceFile
     _clocks: MachineClocks
-    tree: Tree = field(default_factory=Tree, init=False)
+    tree: PublishedTree = field(default_factory=PublishedTree, init=False)
     _next_seq: int = field(default=0, init=False)
 
     def publish(self, observations: Sequence[Observation]) -> None:

@@ -191,7 +191,7 @@ def _wrong(counts: Counts) -> Iterator[str]:
             yield f"{count:,} {word}"
 
 
-class Check(Question, frozen=True):
+class CheckHealth(Question, frozen=True):
     """Check a cluster: its problems, worst first, with start, cause and next step."""
 
     answer = Health

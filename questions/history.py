@@ -22,8 +22,8 @@ from questions.overview.overview import Overview
 from questions.picture import Origin, Picture
 from questions.question import Question, meaning
 from questions.search import subject_of
-from questions.timeline.events import EventKind, HistorySpan, Selection, TimelineRows
-from questions.timeline.lanes import Condition, lanes_of
+from questions.timeline.events import EntryKind, HistorySpan, Selection, TimelineRows
+from questions.timeline.lanes import LaneCondition, lanes_of
 from questions.timeline.timeline import Timeline, timeline_of
 from questions.topics import similar_subjects
 from wording.sentences import did_you_mean
@@ -74,9 +74,9 @@ class ShowHistory(Question, frozen=True):
         str, meaning("Only events of this subject, for example orders-7, orders, broker 3 or controller.")
     ] = ""
     kind: Annotated[
-        EventKind | None,
+        EntryKind | None,
         meaning("Only events of this kind. Default: all."),
-        msgspec.Meta(extra_json_schema={"type": "string", "enum": [kind.value for kind in EventKind]}),
+        msgspec.Meta(extra_json_schema={"type": "string", "enum": [kind.value for kind in EntryKind]}),
     ] = None
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ def recent_lanes(cluster: KnownCluster, subject: Subject) -> Timeline | None:
         wanted = Selection(partitions=frozenset({tp}), brokers=frozenset(row.replicas if row is not None else ()))
     rows = [row for row in _with_unchanged(changed, then, begin_ms) if _is_of(row, wanted)]
     lanes = lanes_of(rows, wanted, begin_ms, end_ms, by_topic=bool(wanted.topics))
-    if all(span.condition is Condition.WELL for lane in lanes.lanes for span in lane.spans):
+    if all(span.condition is LaneCondition.WELL for lane in lanes.lanes for span in lane.spans):
         return None
     return Timeline(
         cluster=cluster.name, about=wanted.words, begin_ms=begin_ms, end_ms=end_ms, events=(), pictured=lanes

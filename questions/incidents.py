@@ -11,19 +11,19 @@ from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
 from controller.rules.topic_ranks import TopicRanks
-from controller.view.returns import Return, bring_back, order_of_return
+from controller.view.returns import NextReturn, bring_back, order_of_return
 from controller.view.types import Header
 from questions.cluster_rows import ClusterSnapshot
 from questions.damage import Damage, PartitionGroup, after_elections, damage_of, groups_of
 from questions.memory import Memory
 from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
-from wording.facts import Departure
+from wording.facts import Left
 from wording.sentences import capital, event_of, first_sentence, joined, listed
 
 HOW_IT_LEFT: Final = {
-    kinds.BROKER_CRASHED.name: Departure.CRASHED.value,
-    kinds.BROKER_SHUT_DOWN.name: Departure.SHUT_DOWN.value,
-    kinds.BROKER_ABSENT.name: Departure.NEVER_REGISTERED.value,
+    kinds.BROKER_CRASHED.name: Left.CRASHED.value,
+    kinds.BROKER_SHUT_DOWN.name: Left.SHUT_DOWN.value,
+    kinds.BROKER_ABSENT.name: Left.NEVER_REGISTERED.value,
 }
 DAMAGING: Final = frozenset(
     kind.name
@@ -47,7 +47,7 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
     how: str  # how the brokers left, empty if they left in several ways
     since: Beginning
     brokers: tuple[BrokerId, ...]  # that are away
-    returns: tuple[Return, ...]  # the broker to start first
+    returns: tuple[NextReturn, ...]  # the broker to start first
     first_step: str
     damage: Damage
     affected: int  # partitions with any alert, as the alerts count them
@@ -194,7 +194,7 @@ def _is_hit(
     return any(not group.names.isdisjoint(row.examples) for row in alerts)
 
 
-def _first_step(order: Sequence[Return], away: Sequence[BrokerId], worst: AlertRow, header: Header) -> str:
+def _first_step(order: Sequence[NextReturn], away: Sequence[BrokerId], worst: AlertRow, header: Header) -> str:
     first = (order[0].broker,) if order else away
     step = bring_back(first, header) if first else first_sentence(worst.action)
     return capital(step)

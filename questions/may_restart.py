@@ -38,7 +38,7 @@ from questions.state import Counts
 from questions.whatif.consequences import PartitionChange, place_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import failing_starts
-from questions.whatif.scenario import Change, Step, play
+from questions.whatif.scenario import Step, StepKind, play
 from wording.facts import Fact, down, unknown
 from wording.said import Said, line
 from wording.sentences import counted, did_you_mean, joined, near, verb
@@ -226,7 +226,7 @@ def _refuse_unknown_topics(picture: Picture, accepted: Collection[str]) -> None:
 
 
 def _consequences(picture: Picture, broker: BrokerId, accepted_topics: Collection[str]) -> Iterator[Reason]:
-    taken = play(picture.context, [Step(Change.SHUT_DOWN, (broker,))]).in_all
+    taken = play(picture.context, [Step(StepKind.SHUT_DOWN, (broker,))]).in_all
     back = f"until broker {broker} is"
     would: tuple[tuple[Obstacle, str, Iterable[PartitionChange]], ...] = (
         (Obstacle.OFFLINE, f"would {Fact.OFFLINE.infinitive} {back} back", taken.newly_offline),

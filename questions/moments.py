@@ -18,24 +18,24 @@ _MOST_DIGITS: Final = len(str(LATEST_MS))
 _TIME_OF_DAY: Final = re.compile(r"(?:(today|yesterday) )?([0-9]{2}:[0-9]{2}(?::[0-9]{2})?)")
 
 
-class Moment(NamedTuple):
+class GivenMoment(NamedTuple):
     """A moment of a history, a zxid or milliseconds since 1970."""
 
     zxid: Zxid | None = None
     time_ms: int | None = None
 
 
-def read_moment(text: str) -> Moment:
+def read_moment(text: str) -> GivenMoment:
     """Return the moment that the text names. Raise ValueError with a sentence."""
     if text.startswith("0x"):
-        return Moment(zxid=read_zxid(text))
+        return GivenMoment(zxid=read_zxid(text))
     try:
         time_ms = moment_ms(text, datetime.now(timezone.utc))
     except ValueError:
         raise ValueError(f"{text!r} is neither a zxid (0x1f) nor a time ({TIMES})") from None
     if not 0 <= time_ms <= LATEST_MS:
         raise ValueError(f"{text!r} is not within the years 1970 to 9999 in UTC")
-    return Moment(time_ms=time_ms)
+    return GivenMoment(time_ms=time_ms)
 
 
 def read_zxid(text: str) -> Zxid:

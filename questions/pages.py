@@ -30,7 +30,7 @@ from questions.picture import CONTROLLER_GROUP, oldest
 from questions.question import NotFoundError, Question, UnknownClusterError, meaning
 from questions.topics import similar_partitions, similar_topics
 from questions.whatif.question import Losses, play_losses
-from questions.whatif.scenario import Change, brokers_in
+from questions.whatif.scenario import StepKind, brokers_in
 from wording.sentences import did_you_mean
 
 _MOMENTS = {"type": "string", "enum": [moment.value for moment in Moment]}  # in their order
@@ -121,7 +121,7 @@ class LoseBrokers(Question, frozen=True):
 
     def on_page(self, cluster: KnownCluster) -> Losses:
         """Play the losses, or return why the cluster is not known. Raise UnknownBrokersError for an empty rack."""
-        doubts, change = cluster.doubts(), Change.SHUT_DOWN if self.controlled == "1" else Change.CRASH
+        doubts, change = cluster.doubts(), StepKind.SHUT_DOWN if self.controlled == "1" else StepKind.CRASH
         try:
             context = cluster.snapshot().picture(()).context  # racks are known without the partitions
             of_racks = [broker for rack in self.racks for broker in brokers_in(context, rack)]

@@ -73,7 +73,7 @@ _KEY: Final = re.compile(r"key\s+(?P<key>.+?)\s+(?:of|in)\s+(?P<topic>\S+)", re.
 _BROKER: Final = re.compile(r"(?:broker\s*)?(?P<digits>[0-9]{1,9})", re.IGNORECASE)
 
 
-class Hit(msgspec.Struct, frozen=True):
+class SearchHit(msgspec.Struct, frozen=True):
     """A thing that was found, and the parts of its page's path."""
 
     kind: str  # cluster | controller | broker | topic | partition
@@ -86,7 +86,7 @@ class Found(msgspec.Struct, frozen=True):
     """The things that contain the words, the best first. `more` is set if further ones contain the words."""
 
     words: str
-    hits: tuple[Hit, ...]
+    hits: tuple[SearchHit, ...]
     more: bool
 
 
@@ -110,11 +110,11 @@ class SearchAll(Search, frozen=True):
     """Clusters and topics by a part of their name."""
 
 
-def _hits(memory: Memory, words: str, judged: Callable[[str], Overview], cluster: str | None) -> Iterator[Hit]:
+def _hits(memory: Memory, words: str, judged: Callable[[str], Overview], cluster: str | None) -> Iterator[SearchHit]:
     names = memory.names() if cluster is None else [cluster]
     for name in names if cluster is None else ():
         if words.lower() in name.lower():
-            yield Hit("cluster", name, judged(name).state.words, ("clusters", name))
+            yield SearchHit("cluster", name, judged(name).state.words, ("clusters", name))
     for name in names:
         for hit in _in_cluster(memory, name, words, judged, is_only=cluster is not None):
             is_known = judged(name).state.state is not State.UNKNOWN
@@ -123,7 +123,7 @@ def _hits(memory: Memory, words: str, judged: Callable[[str], Overview], cluster
 
 def _in_cluster(
     memory: Memory, cluster: str, words: str, judged: Callable[[str], Overview], *, is_only: bool
-) -> Iterator[Hit]:
+) -> Iterator[SearchHit]:
     page = ("clusters", cluster)
     where = "" if is_only else f" of {cluster}"
     key = _KEY.fullmatch(words)
@@ -131,7 +131,7 @@ def _in_cluster(
         yield from _of_key(memory, cluster, key["topic"], key["key"])
         return
     if is_only and len(words) > 2 and words.lower() in "controller":
-        yield Hit("controller", "controller", "its state and its writes", (*page, "controller"))
+        yield SearchHit("controller", "controller", "its state and its writes", (*page, "controller"))
     broker = _BROKER.fullmatch(words)
     if is_only and broker is not None:
         yield from _brokers(judged(cluster), broker["digits"])
@@ -140,17 +140,17 @@ def _in_cluster(
         tp = subject.partition
         row = memory.partitions_of(cluster, tp.topic).get(tp.partition)
         if row is not None:
-            yield Hit("partition", str(tp) + where, _state(row), (*page, "topics", tp.topic, str(tp.partition)))
+            yield SearchHit("partition", str(tp) + where, _state(row), (*page, "topics", tp.topic, str(tp.partition)))
     names = memory.topic_names(cluster, words, "", _MOST_OF_A_CLUSTER)
     with_topics = memory.cluster(cluster, topics=names)
     topics = {} if with_topics is None else with_topics.topics
     for name in _best_first(topics, words):
         rows = topics[name].partitions.values()
         says = ", ".join(filter(None, (counted(len(rows), "partition"), states_in_words(rows))))
-        yield Hit("topic", name + where, says, (*page, "topics", name))
+        yield SearchHit("topic", name + where, says, (*page, "topics", name))
 
 
-def _of_key(memory: Memory, cluster: str, topic: str, key: str) -> Iterator[Hit]:
+def _of_key(memory: Memory, cluster: str, topic: str, key: str) -> Iterator[SearchHit]:
     partitions = memory.partitions_of(cluster, topic)
     if not partitions:
         return
@@ -158,15 +158,15 @@ def _of_key(memory: Memory, cluster: str, topic: str, key: str) -> Iterator[Hit]
     row = partitions.get(number)
     led = "" if row is None else f", {_state(row)}"
     says = f"has the key {key}, written as text{led}"
-    yield Hit("partition", f"{topic}-{number}", says, ("clusters", cluster, "topics", topic, str(number)))
+    yield SearchHit("partition", f"{topic}-{number}", says, ("clusters", cluster, "topics", topic, str(number)))
 
 
-def _brokers(found: Overview, digits: str) -> Iterator[Hit]:
+def _brokers(found: Overview, digits: str) -> Iterator[SearchHit]:
     as_of_ms = 0 if found.health is None else found.health.as_of_ms
     cells = [cell for rack in found.racks for cell in rack.brokers if digits in str(cell.broker)]
     for cell in sorted(cells, key=lambda each: (len(str(each.broker)), each.broker)):
         page = ("clusters", found.cluster, "brokers", str(cell.broker))
-        yield Hit("broker", f"broker {cell.broker}", cell.lasting(as_of_ms), page)
+        yield SearchHit("broker", f"broker {cell.broker}", cell.lasting(as_of_ms), page)
 
 
 def _best_first(names: Iterable[str], words: str) -> list[str]:

@@ -163,24 +163,20 @@ def test_phases_brokers_terms_shutdowns_and_deletions_change_by_their_verbs():
     assert changed == set()
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_every_room_says_what_it_is(package):
-    silent = [
-        name(file)
-        for file in (ROOT / package).rglob("__init__.py")
-        if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))
-    ]
-    assert silent == []
+def test_every_room_says_what_it_is():
+    rooms = [file for file in SOURCES if file.name == "__init__.py"]
+    assert [name(file) for file in rooms if not ast.get_docstring(ast.parse(file.read_text(encoding="utf-8")))] == []
+
+
+def test_the_name_of_a_class_stands_for_one_thing():
+    nodes = (node for file in SOURCES for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))))
+    classes = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    assert {each for each, count in classes.items() if count > 1} == set()
 
 
 def test_the_names_of_tests_fit_on_a_line():
-    long = {
-        f"{name(file)} {function.name}"
-        for file in TESTS
-        for function in functions(file)
-        if function.name.startswith("test_") and len(function.name) > LENGTH_OF_A_TEST_NAME
-    }
-    assert long == set()
+    tests = {function.name for file in TESTS for function in functions(file) if function.name.startswith("test_")}
+    assert {each for each in tests if len(each) > LENGTH_OF_A_TEST_NAME} == set()
 
 
 def whole_numbers_of_enums() -> set[str]:

@@ -48,7 +48,7 @@ class Fact(Enum):
         return f"{counted(count, 'partition')} {self.word}"
 
 
-class Departure(Enum):
+class Left(Enum):
     """How a broker left. The past tense agrees with one broker and with several."""
 
     CRASHED = "crashed"  # its session ended without a shutdown, because the process died, hangs or is cut off

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from questions import everywhere
-from questions.check import Check
+from questions.check import CheckHealth
 from questions.explain.subject import Explain
 from questions.may_restart import MayRestart
 from questions.question import Question, schema_of
@@ -18,7 +18,7 @@ from questions.whatif.question import WhatIf, WhatIfEach, WhatIfRolling
 _CLUSTER: Final = "cluster"
 
 TOOLS: Final[Mapping[str, type[Question]]] = {
-    "check": Check,
+    "check": CheckHealth,
     "explain": Explain,
     "timeline": ShowTimeline,
     "whatif": WhatIf,

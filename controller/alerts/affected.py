@@ -16,12 +16,12 @@ import msgspec
 from controller.alerts.conditions import excuse_of, explanation
 from controller.alerts.incidents import causes, incident_by_broker, newest_of
 from controller.contract.ids import BrokerId
-from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.model.alert_state import EXAMPLES_NAMED, Outage
 from controller.model.context import Header
 from controller.model.tally import IssueGroup
 from controller.view.health import never_registered
 from controller.view.partition_issues import LAST_ONES, LOST, OFFLINE_ISSUES, PartitionIssue, parse_group
-from controller.view.returns import Return, Waiting, bring_back, order_of_return
+from controller.view.returns import NextReturn, Waiting, bring_back, order_of_return
 from wording.facts import Fact, down, keep_up, without_trace
 from wording.sentences import capital, counted, in_brackets, listed, one_of, plural
 
@@ -31,7 +31,7 @@ _ENDED_BY_ANY_RETURN: Final = (*LOST, PartitionIssue.NEVER_CREATED)
 WAITING_ISSUES: Final = (PartitionIssue.ELECTION_OWED, PartitionIssue.ELECTION_DUE)
 
 
-class Group(msgspec.Struct, frozen=True):
+class Blamed(msgspec.Struct, frozen=True):
     """Partitions with one issue and one set of brokers that causes it. `excuse` is a reason not to page."""
 
     issue: PartitionIssue
@@ -51,14 +51,14 @@ class Group(msgspec.Struct, frozen=True):
         return bool(self.brokers) and self.brokers == self.others
 
 
-def read_group(key: str, group: IssueGroup, header: Header) -> Group:
+def read_group(key: str, group: IssueGroup, header: Header) -> Blamed:
     """Decode the key of a group of the header, and look up its excuse."""
     issue, brokers, others, lacking = parse_group(key)
     count, since_ms, examples, internal, ranks = msgspec.structs.astuple(group)
     is_explained = not _in_failed_log_dirs(issue, brokers, since_ms, header)
     takes_partitions = issue in OFFLINE_ISSUES or issue is PartitionIssue.UNDER_MIN_ISR
     excuse = explanation(brokers, header, takes_partitions=takes_partitions) if is_explained else None
-    return Group(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal, ranks)
+    return Blamed(issue, brokers, others, count, since_ms, examples, excuse, lacking, internal, ranks)
 
 
 def _in_failed_log_dirs(issue: PartitionIssue, brokers: Collection[BrokerId], since_ms: int, header: Header) -> bool:
@@ -72,7 +72,7 @@ def _in_failed_log_dirs(issue: PartitionIssue, brokers: Collection[BrokerId], si
 class Affected(msgspec.Struct, frozen=True):
     """Partitions of several groups."""
 
-    groups: tuple[Group, ...]
+    groups: tuple[Blamed, ...]
 
     @property
     def with_empty_isr(self) -> Affected:
@@ -141,10 +141,10 @@ class Affected(msgspec.Struct, frozen=True):
         return Affected(left) if left else self
 
 
-def affected_by_incident(header: Header) -> Iterator[tuple[Incident | None, Affected]]:
+def affected_by_incident(header: Header) -> Iterator[tuple[Outage | None, Affected]]:
     """Yield the partitions by incident. The last, with None, are partitions that no broker's absence explains."""
     incidents = incident_by_broker(header.alerts.incidents)
-    groups: dict[str | None, list[Group]] = {}
+    groups: dict[str | None, list[Blamed]] = {}
     for key, group in header.tally.issues.items():
         read = read_group(key, group, header)
         incident = newest_of(causes(read.issue, read.brokers, header), incidents, header)
@@ -164,7 +164,7 @@ def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
     return ", ".join([*parts, listed(live, "lags behind")] if live else parts)
 
 
-def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
+def _order_of(groups: Iterable[Blamed], header: Header) -> Iterator[NextReturn]:
     """Yield the absent brokers whose return helps clients, first the broker that restores most."""
     waiting = [
         Waiting(
@@ -176,7 +176,7 @@ def _order_of(groups: Iterable[Group], header: Header) -> Iterator[Return]:
     return order_of_return(waiting, away)
 
 
-def next_step(groups: Iterable[Group], header: Header) -> str:
+def next_step(groups: Iterable[Blamed], header: Header) -> str:
     """Return the broker to start first, as a clause, empty if no broker's return helps."""
     first = next(_order_of(groups, header), None)
     return "" if first is None else bring_back((first.broker,), header, briefly=True)
@@ -217,7 +217,7 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
     return said
 
 
-def _in_order(order: Iterable[Return]) -> str:
+def _in_order(order: Iterable[NextReturn]) -> str:
     """Return the first brokers with the number of partitions online by then, empty if no return brings any back."""
     helpful = [each for each in order if each.offline]
     by_then = list(accumulate(each.offline for each in helpful))
@@ -274,6 +274,6 @@ def _of_which(affected: Affected) -> str:
     return f". {', '.join(said)}" if said else ""
 
 
-def joined_groups(groups: Iterable[Group]) -> Affected:
+def joined_groups(groups: Iterable[Blamed]) -> Affected:
     """Join groups."""
     return Affected(tuple(groups))

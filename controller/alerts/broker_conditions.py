@@ -24,12 +24,12 @@ from controller.contract.ids import BrokerId
 from controller.contract.remedies.brokers import DELETE_REGISTRATION
 from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT
 from controller.contract.remedies.remedy import Advice
-from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.model.alert_state import EXAMPLES_NAMED, Outage
 from controller.model.context import Header
 from controller.view.gauges import REASSIGNING
 from controller.view.health import is_without_session, never_registered, whereabouts
 from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group
-from wording.facts import Departure, unknown
+from wording.facts import Left, unknown
 from wording.sentences import capital, counted, listed, plural, verb
 from wording.times import duration
 
@@ -42,7 +42,7 @@ _NOTHING: Final = Affected(())
 class _Loss(NamedTuple):
     """Brokers of an incident that are away, each with its number of replicas, and the cost of their absence."""
 
-    incident: Incident
+    incident: Outage
     missing: Mapping[BrokerId, int]
     affected: Affected
     cost: str  # in words
@@ -52,7 +52,7 @@ class _Loss(NamedTuple):
 def conditions_of_brokers(
     header: Header,
     away: Mapping[BrokerId, int],
-    by_incident: Iterable[tuple[Incident | None, Affected]],
+    by_incident: Iterable[tuple[Outage | None, Affected]],
     paged: Collection[str],
     count_hosted: Callable[[Collection[BrokerId]], int],
 ) -> Iterator[Condition]:
@@ -100,7 +100,7 @@ def _away(header: Header, loss: _Loss, *, pages: bool) -> Iterator[Condition]:
     if crashed:
         # A broker on its way to KRaft mode leaves /brokers/ids for good. Its way of leaving is unknown while KRaft
         # leads.
-        left = Departure.LEFT if header.led_by_kraft else Departure.CRASHED
+        left = Left.LEFT if header.led_by_kraft else Left.CRASHED
         condition = _missed(header, loss, kinds.BROKER_CRASHED, crashed, _how(header, crashed, left))
         if all(header.departures.last[broker].hangs for broker in crashed):
             condition = msgspec.structs.replace(condition, advice=HANGS)
@@ -110,7 +110,7 @@ def _away(header: Header, loss: _Loss, *, pages: bool) -> Iterator[Condition]:
         broker for broker in missing if broker in header.departures.last and header.departures.last[broker].in_order
     ]
     if shut_down:
-        how = _how(header, shut_down, Departure.SHUT_DOWN)
+        how = _how(header, shut_down, Left.SHUT_DOWN)
         condition = _missed(header, loss, kinds.BROKER_SHUT_DOWN, shut_down, how)
         yield condition if crashed or not _nothing_to_spare(loss.affected, header) else _at_most_a_warning(condition)
     absent = [broker for broker in missing if broker not in header.departures.last]
@@ -119,7 +119,7 @@ def _away(header: Header, loss: _Loss, *, pages: bool) -> Iterator[Condition]:
         yield _stranger(header, _missed(header, loss, kinds.BROKER_UNKNOWN, strangers, ""), loss.cost)
     absent = [broker for broker in absent if broker not in strangers]
     if absent:
-        never = Departure.NEVER_REGISTERED.value if header.knows_past else verb(len(absent), "is not registered")
+        never = Left.NEVER_REGISTERED.value if header.knows_past else verb(len(absent), "is not registered")
         yield _missed(header, loss, kinds.BROKER_ABSENT, absent, f"{listed(absent, 'hosts')} replicas but {never}")
 
 
@@ -200,7 +200,7 @@ def _at_most_a_warning(condition: Condition) -> Condition:
     return msgspec.structs.replace(condition, severity=condition.severity or Severity.WARN)
 
 
-def _how(header: Header, brokers: list[BrokerId], left: Departure) -> str:
+def _how(header: Header, brokers: list[BrokerId], left: Left) -> str:
     """Return how these brokers left and when, with the zxid if it is one, or the time span and the rack."""
     departures = [header.departures.last[broker] for broker in brokers]
     if len(brokers) == 1:
@@ -220,7 +220,7 @@ def _missed(header: Header, loss: _Loss, kind: AlertKind, brokers: list[BrokerId
     replicas = sum(loss.missing[broker] for broker in brokers)
     names_first = loss.incident.broker in brokers  # the incident keeps its name when its first broker is back
     if not replicas:
-        cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have {Departure.SHUT_DOWN.value}"
+        cost = f"{plural(len(brokers), 'it hosts', 'they host')} no replicas, and may have {Left.SHUT_DOWN.value}"
     elif not cost:
         cost = f"{plural(len(brokers), 'its', 'their')} {counted(replicas, 'replica', 'is')} missing"
     return Condition(
@@ -255,7 +255,7 @@ def _flapping(header: Header, paged: Collection[str]) -> Iterator[Condition]:
             kind=kinds.BROKER_FLAPPING,
             subject=listed((broker,)),
             group=group_of(broker, header) if before is None else before.group,
-            cause=f"{listed((broker,))} {Departure.CRASHED.value} {len(recent)} times within ten minutes: "
+            cause=f"{listed((broker,))} {Left.CRASHED.value} {len(recent)} times within ten minutes: "
             "its partitions lost leaders and replicas each time",
             ending=f"the broker left fewer than {_FLAPPING_DEPARTURES} times within the last ten minutes",
             since_ms=recent[0],

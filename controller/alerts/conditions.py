@@ -18,7 +18,7 @@ from controller.contract.ids import BrokerId
 from controller.contract.remedies.remedy import Advice
 from controller.model.context import Header
 from controller.rules.topic_ranks import UNRANKED
-from wording.facts import Departure
+from wording.facts import Left
 from wording.sentences import listed
 
 # A controlled shutdown explains lagging replicas for so long after the shutdown, and after the broker's return.
@@ -93,7 +93,7 @@ def _reason(broker: BrokerId, header: Header, for_ms: int) -> str | None:
         return f"broker {broker} is shutting down cleanly"
     departure = header.departures.last.get(broker)
     if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= for_ms:
-        return f"{listed((broker,))} {Departure.SHUT_DOWN.value}"
+        return f"{listed((broker,))} {Left.SHUT_DOWN.value}"
     registered = header.brokers.get(broker)
     if registered is None:
         return None

@@ -10,7 +10,7 @@ from controller.alerts.affected import Affected
 from controller.alerts.conditions import Condition
 from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
-from controller.model.alert_state import EXAMPLES_NAMED, Incident
+from controller.model.alert_state import EXAMPLES_NAMED, Outage
 from controller.model.context import Header
 from controller.view.health import whereabouts
 
@@ -21,7 +21,7 @@ class IncidentPartitions(msgspec.Struct, frozen=True):
     """Partitions of an incident. Without an incident they are partitions that no broker's absence explains."""
 
     header: Header
-    incident: Incident | None
+    incident: Outage | None
     affected: Affected
 
     def condition(self, kind: AlertKind, found: Affected, cause: str, ending: str, **more: object) -> Condition:

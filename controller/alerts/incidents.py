@@ -24,7 +24,7 @@ import msgspec
 from controller.alerts.conditions import maintained
 from controller.alerts.controller_conditions import step_without_controller
 from controller.contract.ids import BrokerId
-from controller.model.alert_state import Incident
+from controller.model.alert_state import Outage
 from controller.model.context import Header
 from controller.view.gauges import replicas_by_broker
 from controller.view.partition_issues import LAST_ONES, PartitionIssue, parse_group
@@ -69,7 +69,7 @@ def follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
         header.alerts.incidents = incidents
 
 
-def _continued(incident: Incident, present: Collection[BrokerId], header: Header) -> Incident:
+def _continued(incident: Outage, present: Collection[BrokerId], header: Header) -> Outage:
     """Return the incident with the brokers that have not recovered, and have not been lost again."""
     until_ms = incident.since_ms + settles_within_ms(header)
     brokers = tuple(
@@ -97,7 +97,7 @@ def _groups(header: Header) -> Iterator[tuple[BrokerId, ...]]:
 
 
 def _lost_together(
-    header: Header, away: Collection[BrokerId], new: Collection[BrokerId], unsettled: Iterable[Incident]
+    header: Header, away: Collection[BrokerId], new: Collection[BrokerId], unsettled: Iterable[Outage]
 ) -> list[tuple[BrokerId, ...]]:
     """Return the new brokers in sets that belong together, with the brokers of unsettled incidents."""
     may_join = {*new, *(broker for incident in unsettled for broker in (incident.broker, *incident.brokers))}
@@ -115,8 +115,8 @@ def _lost_together(
 
 
 def _with_lost(
-    header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId], incidents: Iterable[Incident]
-) -> list[Incident]:
+    header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId], incidents: Iterable[Outage]
+) -> list[Outage]:
     """Return the incidents. The new ones of these brokers, in order of loss, join an unsettled one, or begin one."""
     within_ms, members, found = settles_within_ms(header), set(brokers), {one.name: one for one in incidents}
     for broker in sorted(members.intersection(new), key=lambda each: (_lost_ms(each, header), each)):
@@ -131,11 +131,11 @@ def _with_lost(
     return list(found.values())
 
 
-def _begun(header: Header, broker: BrokerId, lost_ms: int, others: Iterable[Incident]) -> Incident:
+def _begun(header: Header, broker: BrokerId, lost_ms: int, others: Iterable[Outage]) -> Outage:
     """Return a new incident, named after its first broker, with a number from its second incident on."""
     present = [incident.number for incident in others if incident.broker == broker]
     number = max(header.alerts.incidents_told.get(broker, 0), *present, 0) + 1
-    return Incident(_name(broker, number), broker, (broker,), lost_ms, number)
+    return Outage(_name(broker, number), broker, (broker,), lost_ms, number)
 
 
 def _name(broker: BrokerId, number: int) -> str:
@@ -188,12 +188,12 @@ def group_of(broker: BrokerId, header: Header) -> str:
     return listed((broker,)) if incident is None else incident.name
 
 
-def incident_by_broker(incidents: Iterable[Incident]) -> Mapping[BrokerId, Incident]:
+def incident_by_broker(incidents: Iterable[Outage]) -> Mapping[BrokerId, Outage]:
     """Return the incident of each broker."""
     return {broker: incident for incident in incidents for broker in incident.brokers}
 
 
-def newest_of(brokers: Iterable[BrokerId], incidents: Mapping[BrokerId, Incident], header: Header) -> Incident | None:
+def newest_of(brokers: Iterable[BrokerId], incidents: Mapping[BrokerId, Outage], header: Header) -> Outage | None:
     """Return the newest incident of these brokers, because its loss took the partition that lacks them from clients.
 
     A broker that was never seen counts only if no other is missing.

@@ -14,7 +14,7 @@ import msgspec
 from controller.alerts.affected import (
     FORBID_FIRST,
     Affected,
-    Group,
+    Blamed,
     damage_in_words,
     joined_groups,
     must_stay_up,
@@ -29,7 +29,7 @@ from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.remedies.partitions import ELECT_UNCLEAN, FORBID_UNCLEAN
 from controller.contract.remedies.remedy import Advice
-from controller.model.alert_state import Incident
+from controller.model.alert_state import Outage
 from controller.model.context import Header
 from controller.rules.topic_ranks import rank_at
 from controller.view.advice import unless_harmful
@@ -57,7 +57,7 @@ _CONTROLLER: Final = "controller"
 
 
 def conditions_of_partitions(
-    header: Header, by_incident: Iterable[tuple[Incident | None, Affected]]
+    header: Header, by_incident: Iterable[tuple[Outage | None, Affected]]
 ) -> Iterator[Condition]:
     """Yield a condition for each kind and incident."""
     for incident, affected in by_incident:
@@ -330,7 +330,7 @@ def _under_replicated(partitions: IncidentPartitions, found: Affected) -> Condit
 def _undeleted(partitions: IncidentPartitions, found: Affected) -> Condition | None:
     header = partitions.header
 
-    def patience_ms(group: Group) -> int:
+    def patience_ms(group: Blamed) -> int:
         return _patience_ms(group, header, kinds.DELETION_STUCK.patience_ms, DELETING_MS)
 
     ripe = _ripe(found.groups, header, patience_ms)
@@ -356,7 +356,7 @@ def _undeleted(partitions: IncidentPartitions, found: Affected) -> Condition | N
 def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition | None:
     header = partitions.header
 
-    def patience_ms(group: Group) -> int:
+    def patience_ms(group: Blamed) -> int:
         at_once_ms = kinds.REASSIGNMENT_STUCK.patience_ms
         return _patience_ms(group, header, at_once_ms, _COPYING_MS) if group.brokers else at_once_ms
 
@@ -375,11 +375,11 @@ def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition |
     return partitions.condition(kinds.REASSIGNMENT_STUCK, ripe, cause, ending, patience_ms=0, advice=advice)
 
 
-def _patience_ms(group: Group, header: Header, where_away_ms: int, where_live_ms: int) -> int:
+def _patience_ms(group: Blamed, header: Header, where_away_ms: int, where_live_ms: int) -> int:
     return where_away_ms if any(broker not in header.brokers for broker in group.brokers) else where_live_ms
 
 
-def _ripe(groups: Iterable[Group], header: Header, patience_ms: Callable[[Group], int]) -> Affected:
+def _ripe(groups: Iterable[Blamed], header: Header, patience_ms: Callable[[Blamed], int]) -> Affected:
     """Return the partitions of groups that have lasted for their patience."""
     return joined_groups(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 

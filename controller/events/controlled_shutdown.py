@@ -20,7 +20,7 @@ from controller.model.shutdown_requests import closes, has_asked
 from controller.rules import timing
 from controller.rules.election import Strategy
 from controller.rules.states import ReplicaState
-from controller.transaction.certainty import Certainty
+from controller.transaction.certainty import CertaintyRules
 from controller.transaction.transaction import RequestBatch, Transaction
 
 # Rules of inference for attempts that no write shows.
@@ -147,7 +147,7 @@ def give_up_on_unanswered(tx: Transaction) -> None:
         header.shutdowns.expect_no_more(stays)
 
 
-def _moves_leaders(certainty: Certainty, event: Event) -> bool:
+def _moves_leaders(certainty: CertaintyRules, event: Event) -> bool:
     return any(isinstance(action, Elect) for action in certainty.actions_of(event))
 
 

@@ -24,7 +24,7 @@ from controller.model.shutdown_requests import has_closed
 from controller.model.topics import Topic
 from controller.rules import timing
 from controller.rules.states import PartitionState, ReplicaState
-from controller.transaction.certainty import Certainty
+from controller.transaction.certainty import CertaintyRules
 from controller.transaction.transaction import RequestBatch, Transaction
 
 ANSWERED_IN_TIME = "deletion-answered-in-time"  # the rule of inference for responses that no write shows
@@ -73,7 +73,7 @@ def deferring_deletions(tx: Transaction, broker: BrokerId) -> Iterator[None]:
             replica_machine.enter_state(tx, offline, _INELIGIBLE)
 
 
-def _waits_only_for(certainty: Certainty, event: Event, broker: BrokerId) -> bool:
+def _waits_only_for(certainty: CertaintyRules, event: Event, broker: BrokerId) -> bool:
     if event.kind is not EventKind.TOPIC_DELETION or not (event.begun and event.writes_due):
         return False
     return all(action.replica == broker for action in certainty.actions_of(event) if isinstance(action, RemoveFromIsr))

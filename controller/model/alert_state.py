@@ -13,7 +13,7 @@ from controller.contract.ids import BrokerId
 EXAMPLES_NAMED: Final = 10
 
 
-class Incident(msgspec.Struct, frozen=True, array_like=True):
+class Outage(msgspec.Struct, frozen=True, array_like=True):
     """Brokers that were lost together for one cause (see `alerts/incidents.py`)."""
 
     name: str  # stays the same until the incident ends, and no other incident gets the same name
@@ -73,7 +73,7 @@ class ElectionPace(msgspec.Struct, frozen=True, array_like=True):
 class AlertState(msgspec.Struct, array_like=True):
     """Incidents, recent occurrences, and the alerts that are open."""
 
-    incidents: tuple[Incident, ...] = ()  # the incidents that have not ended, the oldest first
+    incidents: tuple[Outage, ...] = ()  # the incidents that have not ended, the oldest first
     occurrences: dict[str, Occurrence] = {}  # recent occurrences, by the id of their alert
     suspected_ms: dict[str, int] = {}  # when a condition that may become an alert began, by the alert's id
     open: dict[str, OpenAlert] = {}  # by id

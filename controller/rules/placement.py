@@ -13,7 +13,7 @@ from itertools import zip_longest
 from controller.contract.ids import BrokerId, PartitionId
 
 
-class Refusal(Enum):
+class NoPlacement(Enum):
     """Reason for which Kafka places no replicas. The values are the names of its exceptions."""
 
     PARTITIONS = "InvalidPartitionsException"
@@ -24,7 +24,7 @@ class Refusal(Enum):
 class PlacementError(ValueError):
     """Refusal to place replicas, with its kind, and Kafka's own sentence as the message."""
 
-    def __init__(self, kind: Refusal, message: str) -> None:
+    def __init__(self, kind: NoPlacement, message: str) -> None:
         super().__init__(message)
         self.kind = kind
 
@@ -65,15 +65,15 @@ def _refuse_what_kafka_refuses(
 ) -> None:
     # In Kafka's order. If two things are wrong, the first is named.
     if partition_count <= 0:
-        raise PlacementError(Refusal.PARTITIONS, "Number of partitions must be larger than 0.")
+        raise PlacementError(NoPlacement.PARTITIONS, "Number of partitions must be larger than 0.")
     if replication_factor <= 0:
-        raise PlacementError(Refusal.REPLICATION_FACTOR, "Replication factor must be larger than 0.")
+        raise PlacementError(NoPlacement.REPLICATION_FACTOR, "Replication factor must be larger than 0.")
     if replication_factor > len(brokers):
         message = f"Replication factor: {replication_factor} larger than available brokers: {len(brokers)}."
-        raise PlacementError(Refusal.REPLICATION_FACTOR, message)
+        raise PlacementError(NoPlacement.REPLICATION_FACTOR, message)
     if None in brokers.values() and set(brokers.values()) != {None}:
         message = "Not all brokers have rack information for replica rack aware assignment."
-        raise PlacementError(Refusal.RACKS, message)
+        raise PlacementError(NoPlacement.RACKS, message)
 
 
 def _alternate_racks(racks: Mapping[BrokerId, str]) -> tuple[BrokerId, ...]:

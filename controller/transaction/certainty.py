@@ -135,7 +135,7 @@ class _Patience(NamedTuple):
         return max(seen_ms, self.loaded_ms) < self.overtaken_before_ms
 
 
-class Certainty:
+class CertaintyRules:
     """Rules of certainty, applied to the events of one transaction."""
 
     __slots__ = ("_events", "_header", "_requests", "_state")

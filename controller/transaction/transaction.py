@@ -24,7 +24,7 @@ from controller.model.leadership import EPOCH_DURING_DELETE, NO_EPOCH, StateEntr
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import EVERY_CHANGE, PublishedRows, RowKinds
 from controller.model.topics import Partition
-from controller.transaction.certainty import Certainty
+from controller.transaction.certainty import CertaintyRules
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.pending_requests import SURELY_ONE_PART, PendingRequests
 
@@ -41,7 +41,7 @@ class Transaction:
     def _compose(self, state: MutableState, rows: PublishedRows, events: PendingEvents) -> None:
         self.state, self.header, self.rows, self.events = state, state.header, rows, events
         self.requests = PendingRequests(state, rows, events)
-        self.certainty = Certainty(state, events, self.requests)
+        self.certainty = CertaintyRules(state, events, self.requests)
 
     def fork(self) -> Transaction:
         """Return a trial copy of this transaction, whose changes do not affect this one."""

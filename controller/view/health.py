@@ -16,7 +16,7 @@ from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
 from controller.rules.states import PartitionState
-from wording.facts import Departure, Fact, down, without_trace
+from wording.facts import Fact, Left, down, without_trace
 from wording.sentences import counted, joined, listed, one_of, verb
 
 
@@ -79,9 +79,9 @@ def whereabout(broker: BrokerId, header: Header, *, knows_past: bool = True) -> 
         return without_trace((broker,), _searched(header))
     departure = header.departures.last.get(broker)
     if departure is None:
-        return f"broker {broker} {Departure.NEVER_REGISTERED.value if knows_past else 'is not registered'}"
+        return f"broker {broker} {Left.NEVER_REGISTERED.value if knows_past else 'is not registered'}"
     is_known = not header.led_by_kraft  # because KRaft shuts brokers down without a trace in ZooKeeper
-    how = Departure.SHUT_DOWN if departure.in_order else Departure.CRASHED if is_known else Departure.LEFT
+    how = Left.SHUT_DOWN if departure.in_order else Left.CRASHED if is_known else Left.LEFT
     return f"broker {broker} {how.value}" + (f" at zxid {departure.zxid:#x}" if departure.zxid >= 0 else ", unseen")
 
 

@@ -35,7 +35,7 @@ class Waiting(NamedTuple):
     topic: str = ""  # the topic of all, if they have the same
 
 
-class Return(NamedTuple):
+class NextReturn(NamedTuple):
     """A broker, and the partitions that its return restores after the returns before it."""
 
     broker: BrokerId
@@ -57,7 +57,7 @@ def is_restored(brokers: Collection[BrokerId], lacking: int, returned: Collectio
     return 0 < lacking <= len(set(brokers).intersection(returned))
 
 
-def order_of_return(waiting: Iterable[Waiting], away: Collection[BrokerId]) -> Iterator[Return]:
+def order_of_return(waiting: Iterable[Waiting], away: Collection[BrokerId]) -> Iterator[NextReturn]:
     """Yield the absent broker whose return restores most, then the best broker for the rest, until no return helps.
 
     Offline partitions weigh more than any number that reject acks=all. Between equal brokers, internal topics decide,
@@ -69,7 +69,7 @@ def order_of_return(waiting: Iterable[Waiting], away: Collection[BrokerId]) -> I
         best = min(rest.weights, key=lambda broker: (*(-weight for weight in rest.weights[broker]), broker))
         if not any(rest.weights[best]):
             return
-        yield Return(best, tuple(rest.restored_by(best)))
+        yield NextReturn(best, tuple(rest.restored_by(best)))
 
 
 class _Rest:

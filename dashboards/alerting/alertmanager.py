@@ -28,7 +28,7 @@ _LARGEST_REFUSAL_BYTES = 4096
 _IS_NO_ALERTMANAGER = "This is not Alertmanager. Give Alertmanager's own address"
 
 
-class UnreachableError(Exception):
+class NoAlertmanagerError(Exception):
     """The Alertmanager does not answer, or cannot take alerts now. The message is one sentence."""
 
 
@@ -147,8 +147,8 @@ class Alertmanager:
             headers["Authorization"] = f"Bearer {token}"
         return headers
 
-    def _unreachable(self, reason: str) -> UnreachableError:
-        return UnreachableError(f"{self.url} takes no alerts: {reason}")
+    def _unreachable(self, reason: str) -> NoAlertmanagerError:
+        return NoAlertmanagerError(f"{self.url} takes no alerts: {reason}")
 
     def _refusal(self, answer: _Answer) -> Exception:
         code, sentence = answer.response.status_code, f"{self.url} answers {answer}"
@@ -156,7 +156,7 @@ class Alertmanager:
             location = printable(answer.response.headers["location"], _LONGEST_REASON)
             return RefusedError(f"{sentence}, on to {location}. {_IS_NO_ALERTMANAGER}", in_part=False)
         if code >= 500 or code == httpx.codes.TOO_MANY_REQUESTS:
-            return UnreachableError(sentence)
+            return NoAlertmanagerError(sentence)
         return RefusedError(sentence, in_part=code == httpx.codes.BAD_REQUEST)
 
 

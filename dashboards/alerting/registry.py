@@ -30,7 +30,7 @@ FINALIZED_TOO_EARLY = "FinalizedTooEarly"
 _PARTITION_NUMBER = re.compile(r"-\d+$")
 
 
-class Source(Enum):
+class Finder(Enum):
     """Origin of an active alert."""
 
     OUTPUTS = "outputs"  # the streaming job
@@ -40,15 +40,15 @@ class Source(Enum):
 
 
 _SOURCES = {
-    f"{NAME_PREFIX}{STALE}": Source.STALENESS,
-    f"{NAME_PREFIX}{BROKER_VIEW}": Source.PROBE,
-    f"{NAME_PREFIX}{FINALIZED_TOO_EARLY}": Source.QUORUM,
+    f"{NAME_PREFIX}{STALE}": Finder.STALENESS,
+    f"{NAME_PREFIX}{BROKER_VIEW}": Finder.PROBE,
+    f"{NAME_PREFIX}{FINALIZED_TOO_EARLY}": Finder.QUORUM,
 }
 
 
-def source_of(alert_name: str) -> Source:
+def source_of(alert_name: str) -> Finder:
     """Return the source of the alerts of this name."""
-    return _SOURCES.get(alert_name, Source.OUTPUTS)
+    return _SOURCES.get(alert_name, Finder.OUTPUTS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,7 +59,7 @@ class ActiveAlerts:
     """
 
     cluster: str
-    source: Source
+    source: Finder
     certain: bool
     alerts: Mapping[str, AlertRow]  # by id
     resolved: Mapping[str, AlertRow]  # by id
@@ -77,7 +77,7 @@ def of_outputs(snapshot: ClusterSnapshot, incidents: Iterable[Incident] = (), *,
     """Return the alerts of the streaming job's outputs, with the incidents that `known_incidents` returns."""
     return ActiveAlerts(
         cluster=snapshot.cluster,
-        source=Source.OUTPUTS,
+        source=Finder.OUTPUTS,
         certain=certain,
         alerts={row.id: row for row in snapshot.open_alerts},
         resolved={row.id: row for row in snapshot.resolved_alerts},
@@ -95,13 +95,13 @@ def of_staleness(
     of `silent_process`.
     """
     alerts = {} if stale_since_ms is None else {STALE: snapshot.stale_alert(heard_ms, stale_since_ms, silent)}
-    return ActiveAlerts(cluster=snapshot.cluster, source=Source.STALENESS, certain=certain, alerts=alerts, resolved={})
+    return ActiveAlerts(cluster=snapshot.cluster, source=Finder.STALENESS, certain=certain, alerts=alerts, resolved={})
 
 
 def of_forgotten(cluster: str, endings: Mapping[str, AlertRow]) -> Iterator[ActiveAlerts]:
     """Return the sources of a forgotten cluster without active alerts. They are certain, so its sent alerts end."""
-    for source in Source:
-        resolved = endings if source is Source.OUTPUTS else {}
+    for source in Finder:
+        resolved = endings if source is Finder.OUTPUTS else {}
         yield ActiveAlerts(cluster=cluster, source=source, certain=True, alerts={}, resolved=resolved)
 
 
@@ -121,7 +121,7 @@ def alert_at(gauges: GaugesRow, **fields: object) -> AlertRow:
 # An output that is read again from its beginning briefly lacks active alerts, so only a longer silence ends them.
 _UNMENTIONED_MS = 60_000
 
-_Subject = tuple[str, Source, str]  # cluster, source, the alert's id
+_Subject = tuple[str, Finder, str]  # cluster, source, the alert's id
 
 
 @dataclass(slots=True)
@@ -258,7 +258,7 @@ class AlertRegistry:
         if tracked.unmentioned_since_ms is None:
             tracked.unmentioned_since_ms = steady_ms
         is_silent = steady_ms - tracked.unmentioned_since_ms >= _UNMENTIONED_MS
-        by_nature = said.source is Source.STALENESS  # its answer is always complete
+        by_nature = said.source is Finder.STALENESS  # its answer is always complete
         continued = said.alerts.get(alert_id)
         if ending or continued or is_silent or by_nature:
             del self._missed[labels]

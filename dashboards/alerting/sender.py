@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from enum import Enum
 from types import MappingProxyType
 
-from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
+from dashboards.alerting.alertmanager import Alertmanager, NoAlertmanagerError, RefusedError
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Labels, Message
 from dashboards.alerting.registry import AlertRegistry
@@ -68,7 +68,7 @@ class Sender:
             wait_seconds = _LOOK_SECONDS
             try:
                 self._work()
-            except (UnreachableError, RefusedError) as error:
+            except (NoAlertmanagerError, RefusedError) as error:
                 self._complain(error)
                 wait_seconds = self._retry_seconds
                 self._retry_seconds = min(2 * self._retry_seconds, _LONGEST_RETRY_SECONDS)
@@ -156,7 +156,7 @@ class Sender:
         except RefusedError:
             self.results[Result.REFUSED] += len(messages)
             raise
-        except UnreachableError:
+        except NoAlertmanagerError:
             self.results[Result.FAILED] += len(messages)
             raise
 

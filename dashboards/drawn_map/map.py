@@ -27,7 +27,7 @@ from dashboards.drawn_map.canvas import (
     segment,
     shortened,
 )
-from questions.overview.impact_map import AFFECTED, ImpactMap, MapLine, Moment, PartitionState, Square
+from questions.overview.impact_map import AFFECTED, ImpactMap, MapLine, Moment, Square, SquareState
 from questions.overview.overview import BrokerCell, Overview, Rack
 from questions.overview.recent import Strip
 from transport.printable import printable
@@ -129,36 +129,36 @@ _LONGEST_CLIENTS: Final = 32
 _SHORT, _COLUMNS = 10, ((0, 580), (620, 1200))  # most squares of a line that shares its row, and their places
 _CALM: Final = 8  # lines that have a row each
 _SYMBOLS: Final = {
-    PartitionState.OFFLINE: '<rect id="{id}" width="11" height="11" rx="2" fill="{affected}"/>',
-    PartitionState.WITHOUT_LEADER: (
+    SquareState.OFFLINE: '<rect id="{id}" width="11" height="11" rx="2" fill="{affected}"/>',
+    SquareState.WITHOUT_LEADER: (
         '<rect id="{id}" x="1" y="1" width="9" height="9" rx="1.5" fill="{card}" stroke="{affected}" stroke-width="2"/>'
     ),
-    PartitionState.REJECTS_ACKS_ALL: (
+    SquareState.REJECTS_ACKS_ALL: (
         '<g id="{id}"><rect x=".5" y=".5" width="10" height="10" rx="2" fill="{degraded-soft}" stroke="{degraded}"/>'
         '<path d="M1 10.5 10.5 1V9q0 1.5-1.5 1.5Z" fill="{degraded}"/></g>'
     ),
-    PartitionState.UNDER_REPLICATED: (
+    SquareState.UNDER_REPLICATED: (
         '<g id="{id}"><rect x=".5" y=".5" width="10" height="10" rx="2" fill="{lacking-soft}" stroke="{lacking}"/>'
         '<rect x="1" y="7.5" width="9" height="3" fill="{lacking}"/></g>'
     ),
-    PartitionState.IN_DELETION: (
+    SquareState.IN_DELETION: (
         '<g id="{id}"><rect x=".5" y=".5" width="10" height="10" rx="2" fill="{soft}" stroke="{mute}"/>'
         '<path d="M3 3 8 8M8 3 3 8" stroke="{mute}"/></g>'
     ),
-    PartitionState.COMES_BACK: '<rect id="{id}" width="11" height="11" rx="2" fill="{well}"/>',
-    PartitionState.USABLE: (
+    SquareState.COMES_BACK: '<rect id="{id}" width="11" height="11" rx="2" fill="{well}"/>',
+    SquareState.USABLE: (
         '<rect id="{id}" x=".5" y=".5" width="10" height="10" rx="2" fill="{well-soft}" stroke="{well}" '
         'stroke-opacity=".4"/>'
     ),
 }
 _BAR_COLOURS: Final = {
-    PartitionState.OFFLINE: "affected",
-    PartitionState.WITHOUT_LEADER: "affected",
-    PartitionState.REJECTS_ACKS_ALL: "degraded",
-    PartitionState.UNDER_REPLICATED: "lacking",
-    PartitionState.IN_DELETION: "mute",
-    PartitionState.COMES_BACK: "well",
-    PartitionState.USABLE: "well-soft",
+    SquareState.OFFLINE: "affected",
+    SquareState.WITHOUT_LEADER: "affected",
+    SquareState.REJECTS_ACKS_ALL: "degraded",
+    SquareState.UNDER_REPLICATED: "lacking",
+    SquareState.IN_DELETION: "mute",
+    SquareState.COMES_BACK: "well",
+    SquareState.USABLE: "well-soft",
 }
 
 
@@ -274,7 +274,7 @@ class _Drawing:
             every = list(lines)
             yield from (every[at : at + count] for at in range(0, len(every), count))
 
-    def _id(self, state: PartitionState) -> str:
+    def _id(self, state: SquareState) -> str:
         return f"{self._frame.prefix}{state.name.lower().replace('_', '-')}"
 
     def _line(self, line: MapLine, longest: int, column: int = 0, columns: int = 1) -> tuple[str, int]:
@@ -326,16 +326,16 @@ class _Drawing:
         x, parts = float(self._frame.names), []
         for state, count in line.counts.items():
             width = max(2.0, room * count / longest)
-            edge = f' stroke="{self._paint["well"]}" stroke-opacity=".4"' if state is PartitionState.USABLE else ""
+            edge = f' stroke="{self._paint["well"]}" stroke-opacity=".4"' if state is SquareState.USABLE else ""
             bar = self._canvas.rect(x, top + 5, width, _SQUARE, _BAR_COLOURS[state], edge)
             parts.append(f"<g><title>{escape(state.of(count))} of {line.partitions:,}</title>{bar}</g>")
             x += width
         return "".join(parts)
 
-    def _legend(self, states: Sequence[PartitionState]) -> tuple[str, int]:
+    def _legend(self, states: Sequence[SquareState]) -> tuple[str, int]:
         x, y, parts = 0.0, 4, []
         for state in states:
-            words = "comes back with this step" if state is PartitionState.COMES_BACK else state.value
+            words = "comes back with this step" if state is SquareState.COMES_BACK else state.value
             width = len(words) * 6.2 + 36
             if x and x + width > self._frame.width:
                 x, y = 0.0, y + 18
@@ -354,8 +354,8 @@ def _clients(line: MapLine) -> str:
 
 def _square_words(square: Square, as_of_ms: int) -> str:
     state = square.state
-    is_are = "" if state in (PartitionState.REJECTS_ACKS_ALL, PartitionState.COMES_BACK) else "is "
-    is_now = square.since_ms is not None and state not in (PartitionState.COMES_BACK, PartitionState.USABLE)
+    is_are = "" if state in (SquareState.REJECTS_ACKS_ALL, SquareState.COMES_BACK) else "is "
+    is_now = square.since_ms is not None and state not in (SquareState.COMES_BACK, SquareState.USABLE)
     since = f" since {near(square.since_ms or 0, as_of_ms)}" if is_now else ""
     led = "no leader" if square.leader == NO_LEADER else f"leader {square.leader}"
     return f"{is_are}{state.value}{since}\n{led}, in sync {_ids(square.isr)}, replicas {_ids(square.replicas)}"

@@ -16,8 +16,8 @@ import msgspec
 from controller.contract.records import LATEST_MS
 from dashboards.colours import VARIABLES
 from questions.explain.explanation import Certainty
-from questions.timeline.events import Change, Event
-from questions.timeline.lanes import Condition, Lane, Span
+from questions.timeline.events import Change, Entry
+from questions.timeline.lanes import Lane, LaneCondition, Span
 from questions.timeline.timeline import Timeline
 from transport.printable import printable
 from wording.facts import without_zxid
@@ -64,7 +64,7 @@ def drawn(timeline: Timeline, at_ms: int | None = None) -> Element:
     bottom = str(_TOP + _LANE * len(lanes) + 6)
     picture = Element("svg", {"class": "lanes", "viewBox": f"0 0 {WIDTH} {bottom}", "role": "img"})
     SubElement(picture, "title").text = f"Healthy and troubled times of cluster {printable(timeline.cluster)}"
-    if any(span.condition is Condition.UNKNOWN for lane in lanes for span in lane.spans):
+    if any(span.condition is LaneCondition.UNKNOWN for lane in lanes for span in lane.spans):
         picture.append(_hatch())
     scale = _TimeScale(timeline.begin_ms, timeline.end_ms)
     for tick_ms, words in scale.ticks():
@@ -88,7 +88,7 @@ def _hatch() -> Element:
     return definitions
 
 
-def word_of(condition: Condition) -> str:
+def word_of(condition: LaneCondition) -> str:
     """Return the class of this condition in `STYLE`."""
     return condition.name.lower()
 
@@ -133,7 +133,7 @@ def _drawn_lane(lane: Lane, top: int, scale: _TimeScale) -> Element:
         begin = scale.x(span.begin_ms)
         width = max(_LEAST_BAR, scale.x(span.end_ms) - begin)
         place = {"x": _number(begin), "y": str(top), "width": _number(width), "height": str(_BAR)}
-        fill = {"fill": "url(#unknown-time)"} if span.condition is Condition.UNKNOWN else {}
+        fill = {"fill": "url(#unknown-time)"} if span.condition is LaneCondition.UNKNOWN else {}
         bar = SubElement(group, "rect", {**place, **fill, "class": word_of(span.condition)})
         SubElement(bar, "title").text = f"{name} {_said(span)}"
         words = printable(span.label)
@@ -152,7 +152,7 @@ def _number(value: float) -> str:
 
 
 CELLS: Final = 100  # of a strip, each with its worst condition
-_BEST_FIRST: Final = tuple(Condition)
+_BEST_FIRST: Final = tuple(LaneCondition)
 _MOST_TROUBLED: Final = 8  # lanes that a phone's screen has room for, beside the band and the incidents
 _MOST_SPANS: Final = 20
 
@@ -162,7 +162,7 @@ class Cells(NamedTuple):
 
     begin: int
     length: int
-    condition: Condition
+    condition: LaneCondition
 
 
 class FoldedLane(NamedTuple):
@@ -170,7 +170,7 @@ class FoldedLane(NamedTuple):
 
     lane: Lane
     cells: tuple[Cells, ...]
-    now: Condition
+    now: LaneCondition
     earlier: int  # changes before the named ones
 
 
@@ -184,7 +184,7 @@ class FoldedLanes(NamedTuple):
 def folded_lanes(timeline: Timeline) -> FoldedLanes:
     """Return the timeline's lanes for a small screen, lanes in trouble first."""
     every = [_folded(lane, timeline) for lane in timeline.pictured.lanes if lane.spans]
-    troubled = [each for each in every if any(span.condition is not Condition.WELL for span in each.lane.spans)]
+    troubled = [each for each in every if any(span.condition is not LaneCondition.WELL for span in each.lane.spans)]
     troubled.sort(key=lambda each: -_BEST_FIRST.index(each.now))
     first = troubled[:_MOST_TROUBLED]
     return FoldedLanes(tuple(first), tuple(each for each in every if each not in first))
@@ -197,7 +197,7 @@ def _folded(lane: Lane, timeline: Timeline) -> FoldedLane:
 
 def _cells(lane: Lane, timeline: Timeline) -> Iterator[Cells]:
     lasts_ms = max(1, timeline.end_ms - timeline.begin_ms)
-    worst: list[Condition | None] = [None] * CELLS
+    worst: list[LaneCondition | None] = [None] * CELLS
     for span in lane.spans:
         first = (span.begin_ms - timeline.begin_ms) * CELLS // lasts_ms
         last = max(first + 1, -(-(span.end_ms - timeline.begin_ms) * CELLS // lasts_ms))
@@ -255,7 +255,7 @@ def page_of(timeline: Timeline, doubts: Iterable[str] = ()) -> str:
 def _legend(timeline: Timeline) -> Element:
     legend = Element("p")
     seen = {span.condition for lane in timeline.pictured.lanes for span in lane.spans}
-    for condition in (each for each in Condition if each is not Condition.UNKNOWN or each in seen):
+    for condition in (each for each in LaneCondition if each is not LaneCondition.UNKNOWN or each in seen):
         SubElement(legend, "span", {"class": f"key {word_of(condition)}"}).tail = condition.value
     if timeline.pictured.left_out:
         left_out = printable("; ".join(timeline.pictured.left_out))
@@ -263,7 +263,7 @@ def _legend(timeline: Timeline) -> Element:
     return legend
 
 
-def _table_of(events: Iterable[Event]) -> Element:
+def _table_of(events: Iterable[Entry]) -> Element:
     table = Element("table")
     heading = SubElement(SubElement(table, "thead"), "tr")
     for words in ("time (UTC)", "zxid", "what happened"):
@@ -277,7 +277,7 @@ def _table_of(events: Iterable[Event]) -> Element:
     return table
 
 
-def _tell(cell: Element, event: Event) -> None:
+def _tell(cell: Element, event: Entry) -> None:
     if event.severity is not None:
         SubElement(cell, "span", {"class": event.severity.value}).text = f"{event.severity.value} "
     SubElement(cell, "span").text = printable(event.says)

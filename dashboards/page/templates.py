@@ -19,13 +19,13 @@ from dashboards.drawn_map.map import Drawn, drawn_map
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, folded_lanes, word_of
 from questions.history import WINDOWS_SECONDS
 from questions.overview.impact_map import ImpactMap, Moment
-from questions.overview.incident_cards import Incident
+from questions.overview.incident_cards import Card
 from questions.overview.overview import Overview, Rack
 from questions.overview.recent import Strip
 from questions.picture import Beginning
 from questions.state import WORDS, ClusterState, State
-from questions.timeline.events import EventKind
-from questions.timeline.lanes import Condition
+from questions.timeline.events import EntryKind
+from questions.timeline.lanes import LaneCondition
 from questions.timeline.timeline import Timeline, folded
 from transport.printable import printable
 from wording.facts import event_since, without_zxid
@@ -183,7 +183,7 @@ def _since(context: Context, beginning: Beginning, as_of_ms: int) -> str:
     return Markup("for {}{}, since {}").format(least, _aged(context, beginning.ms, as_of_ms), moment(beginning.ms))
 
 
-def _as_text(card: Incident, cluster: str) -> Markup:
+def _as_text(card: Card, cluster: str) -> Markup:
     """Return the incident as lines for a message: event, effect on clients, and the steps with their commands."""
     steps = [f"{each.step}. {each.says}{f' ({each.command})' if each.command else ''}" for each in card.returns]
     since = "since an unknown time" if card.since.ms is None else f"since {moment(card.since.ms)}"
@@ -304,8 +304,8 @@ ENVIRONMENT.filters.update(
     without_zxid=without_zxid,
 )
 ENVIRONMENT.globals.update(
-    kinds_of_events=tuple(kind.value for kind in EventKind),
-    conditions=tuple((word_of(condition), condition.value) for condition in Condition),
+    kinds_of_events=tuple(kind.value for kind in EntryKind),
+    conditions=tuple((word_of(condition), condition.value) for condition in LaneCondition),
     picture_left=LEFT,
     picture_right=RIGHT,
     picture_width=WIDTH,

@@ -16,7 +16,7 @@ from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
 from controller.contract.metadata_rows import BrokerRow
-from dashboards.alerting.registry import BROKER_VIEW, ActiveAlerts, Source, alert_at
+from dashboards.alerting.registry import BROKER_VIEW, ActiveAlerts, Finder, alert_at
 from dashboards.errors import ServeError
 from dashboards.probe.broker import (
     BrokerConnection,
@@ -188,7 +188,7 @@ class ClusterProbe:
         with self._lock:
             return ActiveAlerts(
                 cluster=self.cluster,
-                source=Source.PROBE,
+                source=Finder.PROBE,
                 certain=self._is_current,
                 alerts=dict(self._alerts),
                 resolved=dict(self._resolved),

@@ -17,7 +17,7 @@ from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import MigrationRow, PartitionRow
 from controller.rules.migration_phases import MigrationPhase
 from controller.rules.states import PartitionState
-from dashboards.alerting.registry import FINALIZED_TOO_EARLY, ActiveAlerts, Source, alert_at
+from dashboards.alerting.registry import FINALIZED_TOO_EARLY, ActiveAlerts, Finder, alert_at
 from dashboards.probe.broker import ProbeError, choose_endpoint
 from dashboards.probe.comparison import CurrentRows, NothingNewError, Rounds
 from dashboards.probe.config import KafkaLoginConfig, ProbeConfig
@@ -134,7 +134,7 @@ class QuorumProbe:
         alerts, resolved = (rows, {}) if is_open else ({}, rows)
         certain = self.seen is not None
         return ActiveAlerts(
-            cluster=self.cluster, source=Source.QUORUM, certain=certain, alerts=alerts, resolved=resolved
+            cluster=self.cluster, source=Finder.QUORUM, certain=certain, alerts=alerts, resolved=resolved
         )
 
     @property

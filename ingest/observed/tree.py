@@ -20,7 +20,7 @@ _Place = tuple[int, int, int]  # zxid, rank, and depth of a deletion
 _LAST: Final = 1 << 63  # after every zxid
 
 
-class Tree:
+class PublishedTree:
     """State of each znode as readers of the stream know it, because it was published and acknowledged."""
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ from controller.contract.ids import BrokerId, Zxid
 from ingest.config import IngestConfig, ZooKeeperConfig
 from ingest.observed.paths import BROKERS
 from ingest.zookeeper.four_letter_words import (
+    NotAllowedError,
     NotServingError,
-    RefusedError,
     Server,
     Tls,
     UnansweredError,
@@ -139,7 +139,7 @@ class EnsembleQuestions:
                 raise NotServingError(f"serves no writes (mode {values.get('Mode', 'unknown')[:40]})")
         except UnansweredError as error:
             self._note(server, memory, str(error))
-            if isinstance(error, RefusedError):
+            if isinstance(error, NotAllowedError):
                 return ZooKeeperServer(address=str(server), trouble=str(error), refused=("srvr",)), _UNKNOWN
             return self._silent(server, memory, str(error)), _UNKNOWN
         answer_ms = (time.monotonic() - started) * 1000
@@ -162,7 +162,7 @@ class EnsembleQuestions:
         port = self._config.zookeeper_admin_port
         try:
             return self._shared(read_mntr, "mntr", server)
-        except RefusedError:
+        except NotAllowedError:
             with suppress(UnansweredError):
                 if port is not None:
                     return ask_admin_server(server, port)
@@ -174,7 +174,7 @@ class EnsembleQuestions:
     def _sessions(self, server: Server, refused: list[str]) -> Sessions:
         try:
             return self._shared(read_dump, "dump", server)
-        except RefusedError:
+        except NotAllowedError:
             refused.append("dump")
         except UnansweredError as error:
             _LOG.debug("%s %s", server, error)

@@ -41,7 +41,7 @@ class UnansweredError(Exception):
     """The server does not answer a question, or not usefully. The text is a predicate of the server."""
 
 
-class RefusedError(UnansweredError):
+class NotAllowedError(UnansweredError):
     """The server does not allow the question."""
 
 
@@ -78,7 +78,7 @@ def ask(word: str, server: Server, tls: Tls) -> str:
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise UnansweredError(f"does not answer ({reason})") from error
     if _REFUSAL in answer:
-        raise RefusedError(f"does not allow {word}")
+        raise NotAllowedError(f"does not allow {word}")
     if _NOT_SERVING in answer:
         raise NotServingError("has no quorum")
     if not answer:
@@ -108,7 +108,7 @@ def ask_admin_server(server: Server, port: int) -> Mapping[str, str]:
     finally:
         connection.close()
     if not values:
-        raise RefusedError(f"does not allow monitor at port {port}")
+        raise NotAllowedError(f"does not allow monitor at port {port}")
     return {f"zk_{name}": str(value) for name, value in values.items()}
 
 

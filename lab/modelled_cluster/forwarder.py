@@ -17,7 +17,7 @@ from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.contract.records import Record, RecordKind, data_fields
 from ingest.observed.observations import Observation, Value, ZnodeEvent, ZnodeEventKind, observe_window
 from ingest.observed.paths import is_partition_state, is_recorded
-from ingest.observed.tree import Tree, complete
+from ingest.observed.tree import PublishedTree, complete
 from lab.modelled_cluster.zookeeper import Change, Znode, ZooKeeper
 
 
@@ -42,7 +42,7 @@ class Forwarder:
         self._reads_log = reads_log
         self._names_zxids = names_zxids or reads_log
         self._apply = apply
-        self._tree = Tree()
+        self._tree = PublishedTree()
         self._generation, self._seq = 0, -1
         self._events: list[ZnodeEvent] = []
         self._authors: dict[tuple[str, int], dict[str, int]] = {}
@@ -118,7 +118,7 @@ class Forwarder:
         if self.gap is None:
             self.flush()
         self._is_started, self._events = True, []
-        self._generation, self._seq, self._tree = self._generation + 1, -1, Tree()
+        self._generation, self._seq, self._tree = self._generation + 1, -1, PublishedTree()
         values = self._read_all(meanwhile)
         self._send(RecordKind.SNAPSHOT_BEGIN, zxid=self._zxid)
         self._publish(complete(values))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import textwrap
 
-from migration.preflight.check import Check, Outcome, nothing
+from migration.preflight.check import Check, Hazard, nothing
 from migration.preflight.report import AS_OF, CHECKS, LAST_RELEASES
 
 _WIDTH = 120
@@ -20,7 +20,7 @@ worst first, and the command adds the source in Kafka. Each problem concerns all
 
 def checks_page() -> str:
     """Return the page."""
-    outcomes = "\n".join(_wrapped(f"**{outcome.value}**: {outcome.meaning}", "- ") for outcome in Outcome)
+    outcomes = "\n".join(_wrapped(f"**{outcome.value}**: {outcome.meaning}", "- ") for outcome in Hazard)
     return "\n".join([f"{_HEAD}{outcomes}\n", *map(_entry, CHECKS), _lifecycle()]).rstrip() + "\n"
 
 

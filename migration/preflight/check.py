@@ -13,7 +13,7 @@ Patch: TypeAlias = tuple[int, int, int]
 """A release with all three numbers, like 3.6.2."""
 
 
-class Outcome(Enum):
+class Hazard(Enum):
     """The effect of a finding on the migration."""
 
     LOSES = "loses"
@@ -29,18 +29,18 @@ class Outcome(Enum):
 
 
 _MEANINGS = {
-    Outcome.LOSES: "The migration goes on, and data, settings or leaders are lost silently.",
-    Outcome.KILLS: "The quorum claims /controller, fails to copy and ends, one controller after the other. No "
+    Hazard.LOSES: "The migration goes on, and data, settings or leaders are lost silently.",
+    Hazard.KILLS: "The quorum claims /controller, fails to copy and ends, one controller after the other. No "
     "broker is controller and no dead leader is replaced until the znode is fixed.",
-    Outcome.STICKS: "The metadata is copied, but the copy back into ZooKeeper fails for ever. Brokers in "
+    Hazard.STICKS: "The metadata is copied, but the copy back into ZooKeeper fails for ever. Brokers in "
     "ZooKeeper mode no longer receive changes.",
-    Outcome.BLOCKS: "The migration waits, or a broker or controller does not start. ZooKeeper's controller "
+    Hazard.BLOCKS: "The migration waits, or a broker or controller does not start. ZooKeeper's controller "
     "continues, and no data is lost.",
-    Outcome.ROLLBACK: "It affects only the way back to ZooKeeper.",
+    Hazard.ROLLBACK: "It affects only the way back to ZooKeeper.",
 }
 
 
-class Finding(NamedTuple):
+class Fault(NamedTuple):
     """A faulty znode with its fault, without secrets."""
 
     znode: str
@@ -52,7 +52,7 @@ def nothing_hinders(_tree: Tree) -> str:
     return ""
 
 
-def nothing(_tree: Tree) -> Iterable[Finding]:
+def nothing(_tree: Tree) -> Iterable[Fault]:
     """Return no findings, for a fact that no znode shows."""
     return ()
 
@@ -66,14 +66,14 @@ class Check:
     from the release `since` until `fixed_in`, where None is no limit. A check that only `advises` finds no fault.
     """
 
-    outcome: Outcome
+    outcome: Hazard
     shown_by: str
     means: str
     mend: str
     source: str
     name: str = ""
     what: str = ""
-    find: Callable[[Tree], Iterable[Finding]] = nothing
+    find: Callable[[Tree], Iterable[Fault]] = nothing
     reads: tuple[str, ...] = ()
     hindered: Callable[[Tree], str] = nothing_hinders
     incomplete: Callable[[Tree], str] = nothing_hinders
@@ -82,7 +82,7 @@ class Check:
     advises: bool = False
     loses_all: bool = False
 
-    def __call__(self, find: Callable[[Tree], Iterable[Finding]]) -> Check:
+    def __call__(self, find: Callable[[Tree], Iterable[Fault]]) -> Check:
         """Return the check that this function makes."""
         what = (find.__doc__ or "").removeprefix("Find ").removesuffix(".")
         return replace(self, name=find.__name__.replace("_", "-"), what=what, find=find)

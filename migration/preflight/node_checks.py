@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from controller.contract.ids import NO_BROKER, BrokerId
 from migration.nodes.nodes import METADATA_VERSIONS, VOTERS, Mode, Node
-from migration.preflight.check import Check, Finding, Outcome
+from migration.preflight.check import Check, Fault, Hazard
 from migration.preflight.tree import BROKERS, Tree
 
 INTER_BROKER_PROTOCOL = "inter.broker.protocol.version"
@@ -62,7 +62,7 @@ def unread_settings(tree: Tree) -> str:
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="no znode; with --bootstrap each broker's ApiVersions answer",
     means="The quorum waits for that broker without limit of time.",
     mend="Restart it with zookeeper.metadata.migration.enable=true and the quorum's voters.",
@@ -71,14 +71,14 @@ def unread_settings(tree: Tree) -> str:
     hindered=not_asked,
     incomplete=silent_brokers,
 )
-def broker_without_flag(tree: Tree) -> Iterator[Finding]:
+def broker_without_flag(tree: Tree) -> Iterator[Fault]:
     """Find a live broker without the flag of the migration."""
     for node in _in_mode(tree, Mode.ZOOKEEPER):
-        yield Finding(_place(node), f"{node.name} lives in ZooKeeper mode without the flag")
+        yield Fault(_place(node), f"{node.name} lives in ZooKeeper mode without the flag")
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="no znode; with --bootstrap each controller's ApiVersions answer",
     means="The quorum waits for that voter without a time limit. One that first started without the flag "
     "never migrates.",
@@ -88,15 +88,15 @@ def broker_without_flag(tree: Tree) -> Iterator[Finding]:
     hindered=no_controller_asked,
     incomplete=silent_voters,
 )
-def controller_without_flag(tree: Tree) -> Iterator[Finding]:
+def controller_without_flag(tree: Tree) -> Iterator[Fault]:
     """Find a KRaft controller without the flag of the migration."""
     if not tree.is_ruled_by_kraft:
         for node in _in_mode(tree, Mode.CONTROLLER):
-            yield Finding(node.address, f"{node.name} was started without the flag")
+            yield Fault(node.address, f"{node.name} was started without the flag")
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="no znode; with --bootstrap its ApiVersions answer, or the quorum's list of observers",
     means="The quorum refuses the broker (BROKER_ID_NOT_REGISTERED) and waits for it in ZooKeeper mode. Its "
     "replicas are offline meanwhile.",
@@ -106,22 +106,22 @@ def controller_without_flag(tree: Tree) -> Iterator[Finding]:
     reads=(BROKERS,),
     hindered=not_asked,
 )
-def kraft_mode_too_early(tree: Tree) -> Iterator[Finding]:
+def kraft_mode_too_early(tree: Tree) -> Iterator[Fault]:
     """Find a broker in KRaft mode before the copy."""
     if tree.nodes is None or tree.is_ruled_by_kraft:
         return
     for node in _in_mode(tree, Mode.KRAFT):
-        yield Finding(node.address, f"{node.name} {_TOO_EARLY}")
+        yield Fault(node.address, f"{node.name} {_TOO_EARLY}")
     quorum = tree.nodes.quorum
     answering = {node.node_id for node in tree.nodes.nodes if node.mode is not None}
     for broker in sorted(quorum.observers - tree.brokers.keys() - answering if quorum else ()):
-        yield Finding(
+        yield Fault(
             f"{BROKERS}/{broker}", f"broker {broker} {_TOO_EARLY}: it reads the quorum's log and is absent here"
         )
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="no znode; with --bootstrap the addresses in DescribeQuorum and in the brokers' "
     "controller.quorum.voters, each asked",
     means="Votes and fetches reach another voter or none. The quorum elects no lasting leader, and brokers do not "
@@ -131,17 +131,17 @@ def kraft_mode_too_early(tree: Tree) -> Iterator[Finding]:
     source="https://github.com/strimzi/strimzi-kafka-operator/issues/10714 (October 2024)",
     hindered=no_voter_known,
 )
-def voter_address(tree: Tree) -> Iterator[Finding]:
+def voter_address(tree: Tree) -> Iterator[Fault]:
     """Find a voter that does not answer by its own address."""
     modes = {node.address: node for node in (tree.nodes.nodes if tree.nodes else ())}
     for address, voters in sorted(_voters_by_address(tree).items()):
         node, named = modes[address], " and ".join(map(str, sorted(voters)))
         if len(voters) > 1:
-            yield Finding(address, f"the voters {named} share this address, as behind a load balancer")
+            yield Fault(address, f"the voters {named} share this address, as behind a load balancer")
         if node.mode is None:
-            yield Finding(address, f"voter {named} does not answer this machine by its own address: {node.reason}")
+            yield Fault(address, f"voter {named} does not answer this machine by its own address: {node.reason}")
         elif not node.mode.is_controller:
-            yield Finding(address, f"a {node.mode.words} answers by the address of voter {named}")
+            yield Fault(address, f"a {node.mode.words} answers by the address of voter {named}")
 
 
 def _voters_by_address(tree: Tree) -> dict[str, set[BrokerId]]:
@@ -152,7 +152,7 @@ def _voters_by_address(tree: Tree) -> dict[str, set[BrokerId]]:
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="no znode; with --bootstrap the brokers' settings and the controllers' features",
     means="The quorum refuses the broker's registration, and waits for it without limit of time.",
     mend="Format the controllers with that version (kafka-storage.sh format -r), or change it on the brokers.",
@@ -161,35 +161,35 @@ def _voters_by_address(tree: Tree) -> dict[str, set[BrokerId]]:
     hindered=no_controller_asked,
     incomplete=unread_settings,
 )
-def metadata_version(tree: Tree) -> Iterator[Finding]:
+def metadata_version(tree: Tree) -> Iterator[Fault]:
     """Find inter.broker.protocol.version is not the quorum's metadata.version."""
     wanted = _metadata_version(tree)
     for node in _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING):
         version = node.settings.get(INTER_BROKER_PROTOCOL)
         if wanted is not None and version is not None and version != wanted:
-            yield Finding(
+            yield Fault(
                 _place(node), f"{node.name} has {INTER_BROKER_PROTOCOL} {version}, the quorum metadata.version {wanted}"
             )
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="no znode; with --bootstrap the controllers' features",
     means="The quorum refuses to begin. Before 3.8.1 it begins, and an aborted copy stays incomplete.",
     mend="Raise inter.broker.protocol.version on the brokers, and format the controllers with the same version.",
     source="KAFKA-17457, ActivationRecordsGenerator (3.9)",
     hindered=no_controller_asked,
 )
-def metadata_version_without_transactions(tree: Tree) -> Iterator[Finding]:
+def metadata_version_without_transactions(tree: Tree) -> Iterator[Fault]:
     """Find a metadata.version below 3.6-IV1."""
     version = _metadata_version(tree)
     if version is not None and _LEVELS[version] < _LEVELS[_WITH_TRANSACTIONS]:
         controllers = _in_mode(tree, Mode.CONTROLLER, Mode.CONTROLLER_MIGRATING)
-        yield Finding(controllers[0].address, f"the quorum has metadata.version {version}, below {_WITH_TRANSACTIONS}")
+        yield Fault(controllers[0].address, f"the quorum has metadata.version {version}, below {_WITH_TRANSACTIONS}")
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="no znode; with --bootstrap the brokers' settings",
     means="The broker refuses the flag, until inter.broker.protocol.version is 3.7-IV2 or later.",
     mend="Go to 3.7 or later and raise inter.broker.protocol.version first.",
@@ -199,15 +199,13 @@ def metadata_version_without_transactions(tree: Tree) -> Iterator[Finding]:
     incomplete=unread_settings,
     since=(3, 5, 2),
 )
-def several_log_directories(tree: Tree) -> Iterator[Finding]:
+def several_log_directories(tree: Tree) -> Iterator[Fault]:
     """Find brokers with several log directories."""
     for node in _in_mode(tree, Mode.ZOOKEEPER, Mode.ZOOKEEPER_MIGRATING):
         count = len([part for part in node.settings.get(LOG_DIRS, "").split(",") if part.strip()])
         version = node.settings.get(INTER_BROKER_PROTOCOL, "")
         if count > 1 and _LEVELS.get(version, 0) < _LEVELS[_WITH_SEVERAL_DIRECTORIES]:
-            yield Finding(
-                _place(node), f"{node.name} has {count} log directories and {INTER_BROKER_PROTOCOL} {version}"
-            )
+            yield Fault(_place(node), f"{node.name} has {count} log directories and {INTER_BROKER_PROTOCOL} {version}")
 
 
 def _sentence(kind: str, ids: list[BrokerId], reason: str) -> str:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 from migration.preflight import cluster, node_checks, settings, topics
-from migration.preflight.check import Check, Finding, Outcome, Patch, written
+from migration.preflight.check import Check, Fault, Hazard, Patch, written
 from migration.preflight.tree import Tree
 from wording.said import Said, cut, line
 
 _CLIENT_METRICS: Final = Check(
-    Outcome.STICKS,
+    Hazard.STICKS,
     name="client-metrics-or-group",
     what="a configuration of client metrics or of a group, made in the dual write",
     shown_by="no znode",
@@ -23,7 +23,7 @@ _CLIENT_METRICS: Final = Check(
     hindered=lambda _tree: "no znode shows it; ask a broker with kafka-configs.sh",
     since=(3, 7, 0),
 )
-_WORST_FIRST: Final = (Outcome.KILLS, Outcome.STICKS, Outcome.BLOCKS, Outcome.LOSES, Outcome.ROLLBACK)
+_WORST_FIRST: Final = (Hazard.KILLS, Hazard.STICKS, Hazard.BLOCKS, Hazard.LOSES, Hazard.ROLLBACK)
 _MADE: Final = [each for room in (settings, cluster, topics, node_checks) for each in vars(room).values()]
 CHECKS: Final[tuple[Check, ...]] = tuple(
     sorted(
@@ -44,7 +44,7 @@ class FailedCheck:
     """A check with its findings."""
 
     check: Check
-    findings: tuple[Finding, ...]
+    findings: tuple[Fault, ...]
 
     def said(self, word: str) -> Said:
         """Yield the check behind its word, the first findings, and what they mean."""

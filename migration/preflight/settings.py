@@ -16,7 +16,7 @@ from controller.rules.flaws_besides import (
     is_scram,
     number,
 )
-from migration.preflight.check import Check, Finding, Outcome
+from migration.preflight.check import Check, Fault, Hazard
 from migration.preflight.tree import BROKER_CONFIGS, CLIENTS, IPS, QUOTAS, TOPIC_CONFIGS, USERS, Tree
 
 ACLS = ("/kafka-acl", "/kafka-acl-extended")
@@ -50,66 +50,66 @@ def _texts(settings: Mapping[str, object] | None) -> dict[str, str]:
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by="a value in /config/users, /config/users/U/clients, /config/clients or /config/ips",
     means="The copy ends with an exception at this quota.",
     mend="Delete the key, or write a number, with kafka-configs.sh or in the znode.",
     source="ZkConfigMigrationClient (3.9)",
     reads=QUOTAS,
 )
-def quota_no_number(tree: Tree) -> Iterator[Finding]:
+def quota_no_number(tree: Tree) -> Iterator[Fault]:
     """Find a quota that is no number."""
     for path, key, value, _ in _quotas(tree):
         if number(value) is None:
-            yield Finding(path, f"{key} is no number")
+            yield Fault(path, f"{key} is no number")
 
 
 @Check(
-    Outcome.STICKS,
+    Hazard.STICKS,
     shown_by="a key in /config/users, /config/users/U/clients, /config/clients or /config/ips",
     means="It is copied, and cannot be written back.",
     mend=_DELETE_BEFORE,
     source="ZkConfigMigrationClient.writeClientQuotas (3.9)",
     reads=QUOTAS,
 )
-def quota_unknown(tree: Tree) -> Iterator[Finding]:
+def quota_unknown(tree: Tree) -> Iterator[Fault]:
     """Find a quota that Kafka does not know."""
     for path, key, value, known in _quotas(tree):
         if number(value) is not None and key not in known:
-            yield Finding(path, f"{key} is none of {', '.join(known)}")
+            yield Fault(path, f"{key} is none of {', '.join(known)}")
 
 
 @Check(
-    Outcome.STICKS,
+    Hazard.STICKS,
     shown_by="producer_byte_rate, consumer_byte_rate or connection_creation_rate, like 1000.5",
     means="It is copied, and cannot be written back as a whole number.",
     mend="Write a whole number before the migration. Once the sync is stuck, only a rollback helps.",
     source="ZkConfigMigrationClient.writeClientQuotas (3.9)",
     reads=QUOTAS,
 )
-def quota_fraction(tree: Tree) -> Iterator[Finding]:
+def quota_fraction(tree: Tree) -> Iterator[Fault]:
     """Find a rate in bytes or connections with a fraction."""
     for path, key, value, known in _quotas(tree):
         rate = number(value)
         if rate is not None and known.get(key) and abs(rate - round(rate)) > _ROUNDING:
-            yield Finding(path, f"{key} has a fraction: {value}")
+            yield Fault(path, f"{key} has a fraction: {value}")
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by="SCRAM-SHA-256 or SCRAM-SHA-512 in /config/users/U",
     means="The copy ends with an exception at this user.",
     mend="Delete the key and give the user a new password with kafka-configs.sh.",
     source="ZkConfigMigrationClient, ScramCredentialUtils (3.9)",
     reads=(USERS,),
 )
-def scram_malformed(tree: Tree) -> Iterator[Finding]:
+def scram_malformed(tree: Tree) -> Iterator[Fault]:
     """Find a SCRAM credential that cannot be read."""
     for path, settings in tree.configurations(USERS):
         credentials = _texts(settings)
         for mechanism in sorted(SCRAM & credentials.keys()):
             if not is_scram(credentials[mechanism]):
-                yield Finding(path, f"{mechanism} is no credential with salt, keys and iterations")
+                yield Fault(path, f"{mechanism} is no credential with salt, keys and iterations")
 
 
 def _configurations(tree: Tree) -> Iterator[tuple[str, Mapping[str, object] | None]]:
@@ -119,53 +119,53 @@ def _configurations(tree: Tree) -> Iterator[tuple[str, Mapping[str, object] | No
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by="/config/topics/T, /config/brokers/N, /config/users/U, /config/clients/C, /config/ips/IP",
     means="KRaft reads it as empty, so the defaults apply from then on.",
     mend='Write it again: {"version":1,"config":{...}}.',
     source="ConfigEntityZNode (3.9)",
     reads=(TOPIC_CONFIGS, BROKER_CONFIGS, *QUOTAS),
 )
-def config_no_json(tree: Tree) -> Iterator[Finding]:
+def config_no_json(tree: Tree) -> Iterator[Fault]:
     """Find a configuration that is not JSON."""
     for path, settings in _configurations(tree):
         if settings is None:
-            yield Finding(path, "is not JSON as Kafka writes it")
+            yield Fault(path, "is not JSON as Kafka writes it")
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by='like {"retention.ms":1000} in /config/topics/T, /config/brokers/N, /config/users/U and the others',
     means="The copy ends with an exception at this configuration.",
     mend='Put the value into quotation marks: {"retention.ms":"1000"}.',
     source="ConfigEntityZNode.decode (3.9)",
     reads=(TOPIC_CONFIGS, BROKER_CONFIGS, *QUOTAS),
 )
-def config_no_text(tree: Tree) -> Iterator[Finding]:
+def config_no_text(tree: Tree) -> Iterator[Fault]:
     """Find a setting with a value that is not a text."""
     for path, settings in _configurations(tree):
         odd = sorted((settings or {}).keys() - _texts(settings).keys())
         if odd:
-            yield Finding(path, f"{', '.join(odd)}: the value is not a text in quotation marks")
+            yield Fault(path, f"{', '.join(odd)}: the value is not a text in quotation marks")
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by="/config/brokers/NAME",
     means="The copy ends with an exception at this name.",
     mend="Delete the znode.",
     source="ZkConfigMigrationClient (3.9)",
     reads=(BROKER_CONFIGS,),
 )
-def broker_config_name(tree: Tree) -> Iterator[Finding]:
+def broker_config_name(tree: Tree) -> Iterator[Fault]:
     """Find a configuration of a broker whose name is no number."""
     for name in tree.children(BROKER_CONFIGS):
         if (found := flaw_beside(path := f"{BROKER_CONFIGS}/{name}", b"")) and found.flaw is Flaw.WRONG_NAME:
-            yield Finding(path, f"{name!r} is no broker's id")
+            yield Fault(path, f"{name!r} is no broker's id")
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by="*.password, *.jaas.config and PEM keys in /config/brokers/N",
     means="With another secret than the brokers' the copy ends with an exception. Without a secret the "
     "encoded text becomes the password, and the broker loses its listener or its login.",
@@ -174,42 +174,42 @@ def broker_config_name(tree: Tree) -> Iterator[Finding]:
     source="ZkConfigMigrationClient, PasswordEncoder (3.9)",
     reads=(BROKER_CONFIGS,),
 )
-def broker_password(tree: Tree) -> Iterator[Finding]:
+def broker_password(tree: Tree) -> Iterator[Fault]:
     """Find a password in a dynamic configuration of a broker."""
     for path, settings in tree.configurations(BROKER_CONFIGS):
         for key in sorted(settings or {}):
             if key.endswith(_PASSWORDS):
-                yield Finding(path, f"{key} is an encoded password")
+                yield Fault(path, f"{key} is an encoded password")
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by="/kafka-acl/TYPE/NAME, /kafka-acl-extended/PATTERN/TYPE/NAME",
     means="KRaft reads it as no rights at all. Permitted users lose access, and denied users may gain it.",
     mend="Delete the znode and give the rights again with kafka-acls.sh.",
     source="AclEntry.fromBytes (3.9)",
     reads=ACLS,
 )
-def acl_no_json(tree: Tree) -> Iterator[Finding]:
+def acl_no_json(tree: Tree) -> Iterator[Fault]:
     """Find an ACL that is not JSON."""
     for path, data in _acls(tree):
         if not _is_read(data, _ANY_JSON.decode):
-            yield Finding(path, "is not JSON")
+            yield Fault(path, "is not JSON")
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by="/kafka-acl/TYPE/NAME, /kafka-acl-extended/PATTERN/TYPE/NAME",
     means="The copy ends with an exception at this resource, whatever authorizer runs.",
     mend="Delete the znode and give the rights again with kafka-acls.sh.",
     source="ZkAclMigrationClient, AclEntry.fromBytes (3.9)",
     reads=ACLS,
 )
-def acl_malformed(tree: Tree) -> Iterator[Finding]:
+def acl_malformed(tree: Tree) -> Iterator[Fault]:
     """Find an ACL that is JSON, and not of Kafka's form."""
     for path, data in _acls(tree):
         if flaw_beside(path, data) is not None:
-            yield Finding(path, "has not the form that Kafka writes")
+            yield Fault(path, "has not the form that Kafka writes")
 
 
 def _acls(tree: Tree) -> Iterator[tuple[str, bytes]]:
@@ -219,7 +219,7 @@ def _acls(tree: Tree) -> Iterator[tuple[str, bytes]]:
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by="/latest_producer_id_block, where it is not empty",
     means="The copy ends with an exception.",
     mend="Write a whole block, above all that were given out: "
@@ -227,11 +227,11 @@ def _acls(tree: Tree) -> Iterator[tuple[str, bytes]]:
     source="ZkMigrationClient (3.9)",
     reads=(PRODUCER_IDS,),
 )
-def producer_ids_no_json(tree: Tree) -> Iterator[Finding]:
+def producer_ids_no_json(tree: Tree) -> Iterator[Fault]:
     """Find a block of producer ids that is not JSON."""
     data = tree.data(PRODUCER_IDS)
     if flaw_beside(PRODUCER_IDS, data) is not None:
-        yield Finding(PRODUCER_IDS, "is no block of ids as Kafka writes it")
+        yield Fault(PRODUCER_IDS, "is no block of ids as Kafka writes it")
 
 
 def _is_read(data: bytes, decode: Callable[[bytes], object]) -> bool:

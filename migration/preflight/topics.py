@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from controller.contract.alert_kinds.kinds import DUPLICATE_TOPIC_ID, MISSING_TOPIC_ID, TOPIC_UNLOADABLE
 from controller.contract.ids import BrokerId
 from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
-from migration.preflight.check import Check, Finding, Outcome
+from migration.preflight.check import Check, Fault, Hazard
 from migration.preflight.tree import BROKERS, DELETIONS, STATES, TOPIC_CONFIGS, TOPICS, Tree
 from wording.sentences import listed
 
@@ -21,7 +21,7 @@ def registered_elsewhere(tree: Tree) -> str:
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="/brokers/ids and assignments without a common id, except for topics in deletion",
     means="The quorum waits for the old ids without limit of time. All partitions are offline, and the data is on "
     "the disks of the old ids.",
@@ -31,16 +31,16 @@ def registered_elsewhere(tree: Tree) -> str:
     reads=(BROKERS, *STATES),
     hindered=registered_elsewhere,
 )
-def new_broker_ids(tree: Tree) -> Iterator[Finding]:
+def new_broker_ids(tree: Tree) -> Iterator[Fault]:
     """Find brokers with new ids, and none of the old ones."""
     assigned = {broker for partition in tree.partitions for broker in partition.replicas}
     if tree.brokers and assigned and not assigned & tree.brokers.keys():
         old, new = listed(assigned), listed(tree.brokers)
-        yield Finding(BROKERS, f"{new} registered with new ids, and none of {old}, which have all replicas")
+        yield Fault(BROKERS, f"{new} registered with new ids, and none of {old}, which have all replicas")
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="an assignment, or an added replica, with an id that /brokers/ids lacks, except for topics in deletion",
     means="The quorum waits for that broker without limit of time.",
     mend="Start the broker, reassign its partitions, or delete the topic.",
@@ -48,7 +48,7 @@ def new_broker_ids(tree: Tree) -> Iterator[Finding]:
     reads=(BROKERS, *STATES),
     hindered=registered_elsewhere,
 )
-def absent_broker(tree: Tree) -> Iterator[Finding]:
+def absent_broker(tree: Tree) -> Iterator[Fault]:
     """Find replicas on a broker that is not registered."""
     if any(new_broker_ids.find(tree)):
         return
@@ -67,57 +67,57 @@ def absent_broker(tree: Tree) -> Iterator[Finding]:
         detail = f"broker {broker} is not registered and is assigned {count} of {sorted(topics[broker])[0]}"
         others = len(topics[broker]) - 1
         more = f" and {others} other topic{'s' * (others > 1)}" if others else ""
-        yield Finding(f"{TOPICS}/{sorted(topics[broker])[0]}", f"{detail}{more}: {_some(of)}")
+        yield Fault(f"{TOPICS}/{sorted(topics[broker])[0]}", f"{detail}{more}: {_some(of)}")
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="/brokers/topics/T, of a protocol before 2.8 or rewritten by an old tool",
     means="The driver fails with NoSuchElementException at each try.",
     mend=MISSING_TOPIC_ID.action,
     source="ZkTopicMigrationClient (3.9)",
     reads=(TOPICS,),
 )
-def topic_without_id(tree: Tree) -> Iterator[Finding]:
+def topic_without_id(tree: Tree) -> Iterator[Fault]:
     """Find a topic without topic_id."""
     for name, topic in tree.topics.items():
         if topic is not None and not topic.topic_id:
-            yield Finding(f"{TOPICS}/{name}", "has no topic_id")
+            yield Fault(f"{TOPICS}/{name}", "has no topic_id")
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="/brokers/topics/T",
     means="The driver fails with NoSuchElementException at each try.",
     mend=TOPIC_UNLOADABLE.action,
     source="ZkTopicMigrationClient (3.9)",
     reads=(TOPICS,),
 )
-def topic_no_json(tree: Tree) -> Iterator[Finding]:
+def topic_no_json(tree: Tree) -> Iterator[Fault]:
     """Find a topic's znode that is not JSON."""
     for name, topic in tree.topics.items():
         path = f"{TOPICS}/{name}"
         if topic is None and tree.may_be_read(path):
-            yield Finding(path, "is not JSON as Kafka writes it" if tree.data(path) else "is empty")
+            yield Fault(path, "is not JSON as Kafka writes it" if tree.data(path) else "is empty")
 
 
 @Check(
-    Outcome.KILLS,
+    Hazard.KILLS,
     shown_by="[] in the partitions of /brokers/topics/T",
     means="The copy ends with an exception at this topic.",
     mend="Take the partition out of the topic's znode, or delete the topic.",
     source="ZkTopicMigrationClient (3.9)",
     reads=STATES,
 )
-def no_replicas(tree: Tree) -> Iterator[Finding]:
+def no_replicas(tree: Tree) -> Iterator[Fault]:
     """Find a partition without replicas."""
     for partition in tree.partitions:
         if not partition.replicas:
-            yield Finding(f"{TOPICS}/{partition.topic}", f"partition {partition.number} has no replicas")
+            yield Fault(f"{TOPICS}/{partition.topic}", f"partition {partition.number} has no replicas")
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by="/admin/delete_topics/T",
     means="KRaft does not copy the topic, and deletes it from ZooKeeper after the copy. Folders stay on the "
     "brokers. Before 3.6.1 the topic returns in KRaft (KAFKA-15605).",
@@ -125,30 +125,30 @@ def no_replicas(tree: Tree) -> Iterator[Finding]:
     source="KAFKA-15605, KAFKA-15799",
     reads=(DELETIONS,),
 )
-def pending_deletion(tree: Tree) -> Iterator[Finding]:
+def pending_deletion(tree: Tree) -> Iterator[Fault]:
     """Find a deletion that is not done."""
     for name in tree.children(DELETIONS):
         left = "is still there" if name in tree.topics else "is gone, its entry is not"
-        yield Finding(f"{DELETIONS}/{name}", f"topic {name} {left}")
+        yield Fault(f"{DELETIONS}/{name}", f"topic {name} {left}")
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by="/config/topics/T without /brokers/topics/T",
     means="The sync deletes it.",
     mend=DELETE_SETTINGS.says(),
     source="KRaftMigrationZkWriter (3.9)",
     reads=(TOPIC_CONFIGS, TOPICS),
 )
-def orphan_config(tree: Tree) -> Iterator[Finding]:
+def orphan_config(tree: Tree) -> Iterator[Fault]:
     """Find a configuration of a topic that is not there."""
     for name in tree.children(TOPIC_CONFIGS):
         if name not in tree.topics and name != "<default>":
-            yield Finding(f"{TOPIC_CONFIGS}/{name}", f"there is no topic {name}")
+            yield Fault(f"{TOPIC_CONFIGS}/{name}", f"there is no topic {name}")
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by="no /brokers/topics/T/partitions/P/state",
     means="KRaft takes the first replica for its leader, all replicas for in sync, and begins with leader epoch 0, "
     "below that of the brokers.",
@@ -157,16 +157,16 @@ def orphan_config(tree: Tree) -> Iterator[Finding]:
     source="ZkTopicMigrationClient (3.9)",
     reads=STATES,
 )
-def no_state(tree: Tree) -> Iterator[Finding]:
+def no_state(tree: Tree) -> Iterator[Fault]:
     """Find a partition without a state."""
     for partition in tree.partitions:
         if partition.state is None and partition.replicas and tree.may_be_read(partition.state_path):
             wrong = "cannot be read" if partition.state_path in tree.znodes else "is not there"
-            yield Finding(partition.state_path, f"the state of {partition.name} {wrong}")
+            yield Fault(partition.state_path, f"the state of {partition.name} {wrong}")
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by='"leader":-1 in /brokers/topics/T/partitions/P/state',
     means="It is copied without a leader, and gets one only when KRaft checks the balance (every 5 minutes by "
     "default) or a broker registers.",
@@ -174,16 +174,16 @@ def no_state(tree: Tree) -> Iterator[Finding]:
     source="ZkTopicMigrationClient, ReplicationControlManager (3.9)",
     reads=STATES,
 )
-def no_leader(tree: Tree) -> Iterator[Finding]:
+def no_leader(tree: Tree) -> Iterator[Fault]:
     """Find a partition that nobody leads."""
     for partition in tree.partitions:
         if partition.state is not None and partition.state.leader < 0:
             in_sync = list(partition.state.isr)
-            yield Finding(partition.state_path, f"nobody leads {partition.name}; in sync: {in_sync}")
+            yield Fault(partition.state_path, f"nobody leads {partition.name}; in sync: {in_sync}")
 
 
 @Check(
-    Outcome.ROLLBACK,
+    Hazard.ROLLBACK,
     shown_by="/brokers/topics/T/partitions/P/state without P in /brokers/topics/T",
     means="When KRaft creates this partition, ZooKeeper keeps the old leader and ISR until the next change. "
     "A rollback would use them.",
@@ -191,36 +191,36 @@ def no_leader(tree: Tree) -> Iterator[Finding]:
     source="ZkTopicMigrationClient.createTopicPartitions (3.9)",
     reads=STATES,
 )
-def stray_state(tree: Tree) -> Iterator[Finding]:
+def stray_state(tree: Tree) -> Iterator[Fault]:
     """Find a state of a partition that its topic lacks."""
     assigned = {partition.state_path for partition in tree.partitions}
     for path in tree.znodes:
         if path.endswith("/state") and path.startswith(f"{TOPICS}/") and path not in assigned:
             topic, _, number = path[len(TOPICS) + 1 : -len("/state")].partition("/partitions/")
             if topic in tree.kept_topics:
-                yield Finding(path, f"topic {topic} has no partition {number}")
+                yield Fault(path, f"topic {topic} has no partition {number}")
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by="/brokers/topics/T",
     means="KRaft keeps one topic of that id. A starting ZooKeeper controller cannot load them either.",
     mend=DUPLICATE_TOPIC_ID.action,
     source="ZkTopicMigrationClient, ReplicationControlManager (3.9)",
     reads=(TOPICS,),
 )
-def shared_topic_id(tree: Tree) -> Iterator[Finding]:
+def shared_topic_id(tree: Tree) -> Iterator[Fault]:
     """Find two topics with one topic_id."""
     first: dict[str, str] = {}
     for name, topic in tree.topics.items():
         if topic is not None and topic.topic_id:
             other = first.setdefault(topic.topic_id, name)
             if other != name:
-                yield Finding(f"{TOPICS}/{name}", f"has the topic_id of {other}, {topic.topic_id}")
+                yield Fault(f"{TOPICS}/{name}", f"has the topic_id of {other}, {topic.topic_id}")
 
 
 @Check(
-    Outcome.LOSES,
+    Hazard.LOSES,
     shown_by="adding_replicas or removing_replicas in /brokers/topics/T",
     means="KRaft copies and continues it. Replicas stay on disks, and epochs get stuck.",
     mend="Let it finish before the migration, or go to 3.9 first.",
@@ -228,29 +228,29 @@ def shared_topic_id(tree: Tree) -> Iterator[Finding]:
     reads=STATES,
     fixed_in=(3, 6, 2),
 )
-def reassignment(tree: Tree) -> Iterator[Finding]:
+def reassignment(tree: Tree) -> Iterator[Fault]:
     """Find a reassignment under way."""
     for name, topic in tree.kept_topics.items():
         moving = {number for number, brokers in topic.adding_replicas.items() if brokers}
         moving |= {number for number, brokers in topic.removing_replicas.items() if brokers}
         if moving:
             named = _some([f"{name}-{number}" for number in sorted(moving)])
-            yield Finding(f"{TOPICS}/{name}", f"is being reassigned: {named}")
+            yield Fault(f"{TOPICS}/{name}", f"is being reassigned: {named}")
 
 
 @Check(
-    Outcome.BLOCKS,
+    Hazard.BLOCKS,
     shown_by="/log_dir_event_notification; a live broker that is not in sync",
     means="A broker with several log directories, one of which fails, ends when it is started with the flag.",
     mend="Repair the directory, or take it out of log.dirs, and wait until the replicas are in sync.",
     source="KAFKA-16431",
     reads=("/log_dir_event_notification", BROKERS, *STATES),
 )
-def offline_log_directory(tree: Tree) -> Iterator[Finding]:
+def offline_log_directory(tree: Tree) -> Iterator[Fault]:
     """Find a failed log directory."""
     parent = "/log_dir_event_notification"
     for name in tree.children(parent):
-        yield Finding(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")
+        yield Fault(f"{parent}/{name}", "a broker reports a failed log directory, and no controller has taken it up")
     lagging: dict[BrokerId, list[str]] = defaultdict(list)
     for partition in tree.partitions:
         state = partition.state
@@ -262,7 +262,7 @@ def offline_log_directory(tree: Tree) -> Iterator[Finding]:
         count = len(lagging[broker])
         detail = f"broker {broker} is registered and not in sync for {count} partition{'s' * (count > 1)}"
         why = "perhaps for a failed log directory, a throttle or listeners"
-        yield Finding(f"{BROKERS}/{broker}", f"{detail}, {why}: {_some(lagging[broker])}")
+        yield Fault(f"{BROKERS}/{broker}", f"{detail}, {why}: {_some(lagging[broker])}")
 
 
 def _some(names: list[str]) -> str:

@@ -40,7 +40,7 @@ QUOTAS = (USERS, CLIENTS, IPS)
 STATES = (TOPICS, DELETIONS)
 
 
-class Znode(Protocol):
+class ReadZnode(Protocol):
     """A znode's value (None for null), its version, and its session, 0 for a persistent znode."""
 
     @property
@@ -63,7 +63,7 @@ class Owner(NamedTuple):
     name: str
 
 
-class Partition(msgspec.Struct, frozen=True, gc=False):
+class TreePartition(msgspec.Struct, frozen=True, gc=False):
     """A partition in a topic's znode. `state` is None if ZooKeeper has no readable state."""
 
     topic: str
@@ -90,7 +90,7 @@ class Tree:
     of the quorum, which a person gives. `nodes` has the answers of Kafka's nodes, None if they were not asked.
     """
 
-    znodes: Mapping[str, Znode]
+    znodes: Mapping[str, ReadZnode]
     unreadable: frozenset[str] = frozenset()
     owners: Mapping[str, frozenset[Owner]] | None = None
     controller_ids: frozenset[int] = field(default=frozenset())
@@ -153,10 +153,10 @@ class Tree:
         return {name: topic for name, topic in self.topics.items() if topic is not None and name not in deleted}
 
     @cached_property
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[TreePartition]:
         """Return the assigned partitions of the kept topics."""
         return [
-            Partition(name, number, replicas, self._state(f"{TOPICS}/{name}/partitions/{number}/state"))
+            TreePartition(name, number, replicas, self._state(f"{TOPICS}/{name}/partitions/{number}/state"))
             for name, topic in self.kept_topics.items()
             for number, replicas in sorted(topic.partitions.items())
         ]

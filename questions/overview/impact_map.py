@@ -31,7 +31,7 @@ LINES: Final = 24  # topics on a map at most
 FOLDED_ABOVE: Final = 60  # a topic with more partitions has counts in place of squares
 
 
-class PartitionState(Enum):
+class SquareState(Enum):
     """State of a partition on the map, the worst first."""
 
     OFFLINE = Fact.OFFLINE.word
@@ -44,22 +44,22 @@ class PartitionState(Enum):
 
     def of(self, count: int) -> str:
         """Return this number of partitions in the words of a table: 4 offline, 6 reject acks=all."""
-        rejects = self is PartitionState.REJECTS_ACKS_ALL
+        rejects = self is SquareState.REJECTS_ACKS_ALL
         return f"{count:,} {Fact.REJECTS_ACKS_ALL.predicate(count) if rejects else self.value}"
 
 
-AFFECTED: Final = (PartitionState.OFFLINE, PartitionState.WITHOUT_LEADER, PartitionState.REJECTS_ACKS_ALL)
-_BEYOND_A_LOSS: Final = (*AFFECTED[:2], PartitionState.IN_DELETION)  # the loss of a broker takes nothing more
-_STATES: Final[Mapping[str | None, PartitionState]] = {
-    None: PartitionState.USABLE,
-    Problem.UNDER_REPLICATED.value: PartitionState.UNDER_REPLICATED,
-    Problem.UNDER_MIN_ISR.value: PartitionState.REJECTS_ACKS_ALL,
-    Problem.NO_LIVE_IN_SYNC_REPLICA.value: PartitionState.OFFLINE,
-    Problem.NO_LIVE_REPLICA_AT_CREATION.value: PartitionState.OFFLINE,
-    Problem.ELECTION_DUE.value: PartitionState.WITHOUT_LEADER,
-    Problem.LEADERLESS.value: PartitionState.WITHOUT_LEADER,
-    Problem.NOT_YET_CREATED.value: PartitionState.WITHOUT_LEADER,
-    Problem.STATE_UNREADABLE.value: PartitionState.UNDER_REPLICATED,
+AFFECTED: Final = (SquareState.OFFLINE, SquareState.WITHOUT_LEADER, SquareState.REJECTS_ACKS_ALL)
+_BEYOND_A_LOSS: Final = (*AFFECTED[:2], SquareState.IN_DELETION)  # the loss of a broker takes nothing more
+_STATES: Final[Mapping[str | None, SquareState]] = {
+    None: SquareState.USABLE,
+    Problem.UNDER_REPLICATED.value: SquareState.UNDER_REPLICATED,
+    Problem.UNDER_MIN_ISR.value: SquareState.REJECTS_ACKS_ALL,
+    Problem.NO_LIVE_IN_SYNC_REPLICA.value: SquareState.OFFLINE,
+    Problem.NO_LIVE_REPLICA_AT_CREATION.value: SquareState.OFFLINE,
+    Problem.ELECTION_DUE.value: SquareState.WITHOUT_LEADER,
+    Problem.LEADERLESS.value: SquareState.WITHOUT_LEADER,
+    Problem.NOT_YET_CREATED.value: SquareState.WITHOUT_LEADER,
+    Problem.STATE_UNREADABLE.value: SquareState.UNDER_REPLICATED,
 }
 
 
@@ -85,17 +85,17 @@ class Square(msgspec.Struct, frozen=True, omit_defaults=True):
     """A partition on the map; `leader` -1 is none. `since_ms` is the start of its problem."""
 
     partition: PartitionId
-    state: PartitionState
+    state: SquareState
     leader: BrokerId
     isr: tuple[BrokerId, ...]
     replicas: tuple[BrokerId, ...]
     since_ms: int | None = None
 
 
-class Cause(msgspec.Struct, frozen=True):
+class CauseOnMap(msgspec.Struct, frozen=True):
     """Affected partitions of a topic with one state and one cause."""
 
-    state: PartitionState
+    state: SquareState
     says: str
     partitions: tuple[PartitionId, ...]
 
@@ -105,9 +105,9 @@ class MapLine(msgspec.Struct, frozen=True):
 
     topic: str
     partitions: int
-    counts: dict[PartitionState, int]
+    counts: dict[SquareState, int]
     says: str
-    causes: tuple[Cause, ...]
+    causes: tuple[CauseOnMap, ...]
     squares: tuple[Square, ...]
     team: Team | None = None  # that owns the topic
     groups: int = 0  # known consumer groups that read it
@@ -126,13 +126,13 @@ class ImpactMap(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[BrokerId, ...] = ()  # brokers that are lost at the shown moment
 
     @property
-    def states(self) -> tuple[PartitionState, ...]:
+    def states(self) -> tuple[SquareState, ...]:
         """Return the states on the map, the worst first."""
         seen = {state for line in self.lines for state, count in line.counts.items() if count}
-        return tuple(state for state in PartitionState if state in seen)
+        return tuple(state for state in SquareState if state in seen)
 
 
-_StateOf = Callable[[PartitionRow], PartitionState]
+_StateOf = Callable[[PartitionRow], SquareState]
 Rank = Callable[[str, TopicRow | None], tuple[object, ...]]
 
 
@@ -186,7 +186,7 @@ class _ShownRows(NamedTuple):
     hit: Collection[str] = ()  # topics that are affected only at the shown moment
 
 
-def _rows_of(now: ClusterSnapshot, asked: Asked, shown: Moment, judge: Judge | None, loss: _Loss | None) -> _ShownRows:
+def _rows_of(now: ClusterSnapshot, asked: Asked, shown: Moment, judge: Judge | None, loss: _Worst | None) -> _ShownRows:
     if shown is Moment.BEFORE and asked.before is not None:
         up = tuple(row.broker for row in asked.before.brokers if row.registered)
         return _ShownRows(asked.before, state_of_partition, up)
@@ -214,7 +214,7 @@ def hosted_map(now: ClusterSnapshot, rank: Rank, broker: BrokerId) -> ImpactMap:
     )
 
 
-class _Loss(NamedTuple):
+class _Worst(NamedTuple):
     """The broker whose loss takes most from clients, None if no loss takes anything."""
 
     broker: BrokerId | None
@@ -222,7 +222,7 @@ class _Loss(NamedTuple):
     topics: Collection[str]
 
 
-def _choices(now: ClusterSnapshot, asked: Asked, loss: _Loss | None) -> Iterator[Choice]:
+def _choices(now: ClusterSnapshot, asked: Asked, loss: _Worst | None) -> Iterator[Choice]:
     affected = (*now.unusable, *now.under_min_isr)
     if asked.before is not None:
         yield Choice(Moment.BEFORE, "before", len(asked.before.unusable) + len(asked.before.under_min_isr))
@@ -236,7 +236,7 @@ def _choices(now: ClusterSnapshot, asked: Asked, loss: _Loss | None) -> Iterator
         yield Choice(Moment.LOSS, f"if {lost} is lost", len(affected) + loss.affected)
 
 
-def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
+def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Worst:
     """Return the worst loss as `rank_losses` orders them: offline partitions first, then those that reject acks=all."""
     offline: Counter[BrokerId] = Counter()
     rejecting: Counter[BrokerId] = Counter()
@@ -265,12 +265,12 @@ def _worst_loss(now: ClusterSnapshot, judge: Judge) -> _Loss:
         return -offline[broker], -rejecting[broker], -moved, f"broker {broker}"
 
     worst = min(topics, key=order, default=None)
-    return _Loss(worst, 0 if worst is None else newly[worst], () if worst is None else topics[worst])
+    return _Worst(worst, 0 if worst is None else newly[worst], () if worst is None else topics[worst])
 
 
-def state_of_partition(row: PartitionRow) -> PartitionState:
+def state_of_partition(row: PartitionRow) -> SquareState:
     """Return the state of the partition in its row."""
-    return PartitionState.IN_DELETION if row.deleting else _STATES[row.problem]
+    return SquareState.IN_DELETION if row.deleting else _STATES[row.problem]
 
 
 def states_in_words(rows: Iterable[PartitionRow]) -> str:
@@ -279,12 +279,12 @@ def states_in_words(rows: Iterable[PartitionRow]) -> str:
 
 
 def _state_after_return(returned: Sequence[BrokerId]) -> _StateOf:
-    def state_of(row: PartitionRow) -> PartitionState:
+    def state_of(row: PartitionRow) -> SquareState:
         state = state_of_partition(row)
         if state in AFFECTED and is_restored(*needs_of(row), returned):
-            return PartitionState.COMES_BACK
+            return SquareState.COMES_BACK
         is_whole = set(row.replicas).difference(row.isr) <= set(returned)
-        return PartitionState.USABLE if state is PartitionState.UNDER_REPLICATED and is_whole else state
+        return SquareState.USABLE if state is SquareState.UNDER_REPLICATED and is_whole else state
 
     return state_of
 
@@ -292,14 +292,14 @@ def _state_after_return(returned: Sequence[BrokerId]) -> _StateOf:
 def _state_after_loss(judge: Judge, lost: BrokerId, topics: Mapping[str, TopicRows]) -> _StateOf:
     left = judge.live - {lost}
 
-    def state_of(row: PartitionRow) -> PartitionState:
+    def state_of(row: PartitionRow) -> SquareState:
         state = state_of_partition(row)
         if lost not in row.replicas or state in _BEYOND_A_LOSS:
             return state
         fate = _alike(judge, row, topics[row.topic].row).after(left)
         if fate.leader == NO_LEADER:
-            return PartitionState.OFFLINE
-        return PartitionState.REJECTS_ACKS_ALL if fate.rejects else PartitionState.UNDER_REPLICATED
+            return SquareState.OFFLINE
+        return SquareState.REJECTS_ACKS_ALL if fate.rejects else SquareState.UNDER_REPLICATED
 
     return state_of
 
@@ -338,12 +338,12 @@ def _line(name: str, rows: Mapping[PartitionId, PartitionRow], state_of: _StateO
     squares = (
         () if len(rows) > FOLDED_ABOVE else tuple(_square(rows[number], state) for number, state in states.items())
     )
-    causes: dict[tuple[PartitionState, str], list[PartitionId]] = {}
+    causes: dict[tuple[SquareState, str], list[PartitionId]] = {}
     for number, state in states.items():
         if state in AFFECTED:
             causes.setdefault((state, _cause(rows[number])), []).append(number)
-    grouped = tuple(Cause(state, says, tuple(numbers)) for (state, says), numbers in causes.items())
-    in_order = {state: counts[state] for state in PartitionState if counts[state]}
+    grouped = tuple(CauseOnMap(state, says, tuple(numbers)) for (state, says), numbers in causes.items())
+    in_order = {state: counts[state] for state in SquareState if counts[state]}
     return MapLine(name, len(rows), in_order, _says(counts), grouped, squares)
 
 
@@ -352,17 +352,17 @@ def _cause(row: PartitionRow) -> str:
     return cause_of(row) if row.problem is not None and Problem(row.problem) in PROBLEMS_OF_CLIENTS else ""
 
 
-def _square(row: PartitionRow, state: PartitionState) -> Square:
+def _square(row: PartitionRow, state: SquareState) -> Square:
     since_ms = None if row.problem is None else problem_since_ms(row)
     return Square(row.partition, state, row.leader, row.isr, row.replicas, since_ms)
 
 
-def _says(counts: Mapping[PartitionState, int]) -> str:
+def _says(counts: Mapping[SquareState, int]) -> str:
     """Return the line's counts in words: 4 offline, 6 reject acks=all; 2 back, 4 left; all back."""
-    back = counts[PartitionState.COMES_BACK]
+    back = counts[SquareState.COMES_BACK]
     left = sum(counts[state] for state in AFFECTED)
     if back:
         return f"{back:,} back, {left:,} left" if left else "all back"
-    told = (*AFFECTED, PartitionState.UNDER_REPLICATED, PartitionState.IN_DELETION)
+    told = (*AFFECTED, SquareState.UNDER_REPLICATED, SquareState.IN_DELETION)
     words = [state.of(counts[state]) for state in told if counts[state]]
     return ", ".join(words[:2])

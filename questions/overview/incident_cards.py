@@ -59,7 +59,7 @@ class Return(msgspec.Struct, frozen=True):
     command: str | None
 
 
-class Incident(msgspec.Struct, frozen=True, kw_only=True):
+class Card(msgspec.Struct, frozen=True, kw_only=True):
     """The open alerts of one cause."""
 
     group: str
@@ -88,11 +88,11 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         return (cause.removeprefix(event_of(cause)) if is_heading else cause).strip(":. ")
 
 
-def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Picture, config: Presentation) -> Incident:
+def card_of(incident: question.Incident, found: ClusterSnapshot, picture: Picture, config: Presentation) -> Card:
     """Return the card of an incident, with its damage by topic."""
     worst, effects, stay_up = incident.alerts[0], incident.damage.topics, _keep_up(incident, found)
     lacking = len(_lacking_of(incident, found, found.lacking))
-    return Incident(
+    return Card(
         group=incident.group,
         severity=incident.severity,
         event=incident.event,

@@ -29,11 +29,11 @@ from questions.incidents import incidents_in, is_own
 from questions.known_brokers import host_of
 from questions.memory import Memory
 from questions.overview.impact_map import Asked, ImpactMap, Moment, impact_map, with_clients
-from questions.overview.incident_cards import Incident, Presentation, card_of
+from questions.overview.incident_cards import Card, Presentation, card_of
 from questions.overview.recent import KnownPast, News, Strip, changes_before, day_begin_ms, hours_of, strip_of
 from questions.picture import Picture, Present, oldest
 from questions.state import ClusterState, Counts, State, count_brokers_away, counts_of, not_known, rank, state_of
-from wording.facts import Departure
+from wording.facts import Left
 from wording.times import age
 
 _MINUTE_MS: Final = 60_000
@@ -62,7 +62,7 @@ class BrokerCell(msgspec.Struct, frozen=True):
     def state(self) -> str:
         """Return the broker's state in words."""
         if self.since_ms is None:
-            return Departure.NEVER_REGISTERED.value
+            return Left.NEVER_REGISTERED.value
         return "up" if self.registered else "in KRaft mode (inferred)" if self.inferred else "down"
 
     def lasting(self, as_of_ms: int) -> str:
@@ -117,7 +117,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     controller_since_ms: int | None = None
     alerts: int = 0  # that are open, named in `health` or not
     own_alerts: tuple[Finding, ...] = ()  # of Kontrast on itself
-    incidents: tuple[Incident, ...] = ()  # the worst first
+    incidents: tuple[Card, ...] = ()  # the worst first
     map: ImpactMap | None = None  # of one cluster, not of each in a list
     strip: Strip | None = None  # the time around the shown moment, where there is a map
     racks: tuple[Rack, ...] = ()
@@ -253,12 +253,12 @@ def _counts(found: ClusterSnapshot, gauges: GaugesRow) -> Counts:
 
 
 def _hitting(
-    cards: Iterable[Incident],
+    cards: Iterable[Card],
     incidents: Iterable[question.Incident],
     found: ClusterSnapshot,
     topics: Topics,
     clients: Clients,
-) -> Iterator[Incident]:
+) -> Iterator[Card]:
     """Yield the cards of these incidents with their impact on clients, by the partitions of their damage."""
     by_key: dict[tuple[str, str, str], list[PartitionRow]] = {}
     for row in (*found.unusable, *found.under_min_isr) if clients.known.asked_ms else ():

@@ -16,7 +16,7 @@ from questions.doubts import BLINDING
 from questions.memory import Memory
 from questions.past import Replacement, is_notable
 from questions.state import HITS_CLIENTS, State
-from wording.facts import Departure, without_zxid
+from wording.facts import Left, without_zxid
 from wording.sentences import counted, event_of, joined, listed
 from wording.times import moment
 
@@ -157,7 +157,7 @@ def news_of(change: Replacement) -> News | None:
     if not is_notable(change):
         return None
     if isinstance(row, BrokerRow):
-        left = Departure.SHUT_DOWN if row.left_in_order else Departure.CRASHED
+        left = Left.SHUT_DOWN if row.left_in_order else Left.CRASHED
         happened = "registered" if row.registered else left.value
         return News(row.time_ms, f"broker {row.broker} {happened}", not row.registered)
     if isinstance(row, ControllerRow):

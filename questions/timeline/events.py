@@ -166,7 +166,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return f", {first:.3f} s later" if first == last else f", {first:.3f} to {last:.3f} s later"
 
 
-class EventKind(Enum):
+class EntryKind(Enum):
     """Kind of an event, by which a list of events can be narrowed."""
 
     ALERT = "alerts"
@@ -174,11 +174,11 @@ class EventKind(Enum):
     PARTITION = "topics and partitions"
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True):
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """Event of the controller, a leader's change of its ISR, or the beginning or end of an alert."""
 
     time_ms: int
-    kind: EventKind = EventKind.PARTITION
+    kind: EntryKind = EntryKind.PARTITION
     zxid: Zxid  # -1: of no change in ZooKeeper
     says: str
     controller_epoch: ControllerEpoch | None = None  # of the controller that handles it
@@ -194,7 +194,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
         return len(self.changes)
 
 
-def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -> tuple[Event, ...]:
+def events_of(story: Sequence[Row], selection: Selection, window: HistorySpan) -> tuple[Entry, ...]:
     """Return the events of these rows in the window, each with its changes that are about the selection."""
     events: list[_Event] = []
     by_key: dict[Hashable, _Event] = {}
@@ -273,25 +273,25 @@ class _Event:
         if happening.cause is not None:
             self._changes.setdefault(_alike(happening), []).append(happening)
 
-    def finished(self) -> Event:
+    def finished(self) -> Entry:
         """Return the event with all its changes."""
         row = self._first
         if isinstance(row, AlertRow):
-            says, alert = _alert_said(row), EventKind.ALERT
-            return Event(time_ms=row.time_ms, kind=alert, zxid=row.zxid, says=says, severity=row.severity)
+            says, alert = _alert_said(row), EntryKind.ALERT
+            return Entry(time_ms=row.time_ms, kind=alert, zxid=row.zxid, says=says, severity=row.severity)
         if isinstance(row, MigrationRow):
-            return Event(
+            return Entry(
                 time_ms=row.since_ms,
-                kind=EventKind.BROKER,
+                kind=EntryKind.BROKER,
                 zxid=row.zxid,
                 says=_phase_said(row),
                 controller_epoch=row.controller_epoch,
             )
         changes = tuple(_change(alike) for alike in self._changes.values())
         if isinstance(row, Transition):
-            return Event(
+            return Entry(
                 time_ms=row.time_ms,
-                kind=EventKind.BROKER if row.subject in _SUBJECTS_OF_BROKERS else EventKind.PARTITION,
+                kind=EntryKind.BROKER if row.subject in _SUBJECTS_OF_BROKERS else EntryKind.PARTITION,
                 zxid=row.zxid,
                 says=row.cause,
                 controller_epoch=row.controller_epoch,
@@ -302,7 +302,7 @@ class _Event:
             )
         change = next(iter(self._changes.values()))[0].change
         assert change is not None, "a partition's row with a step has a change"
-        return Event(time_ms=row.time_ms, zxid=row.zxid, says=change.why, changes=changes)
+        return Entry(time_ms=row.time_ms, zxid=row.zxid, says=change.why, changes=changes)
 
 
 def _phase_said(row: MigrationRow) -> str:

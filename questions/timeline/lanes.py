@@ -29,7 +29,7 @@ CONTROLLER_LANE: Final = "controller"
 """Name of the lane with the controllers over time."""
 
 
-class Condition(Enum):
+class LaneCondition(Enum):
     """Condition of a subject, the best first. The last one means that Kontrast could not see the subject."""
 
     WELL = "well"
@@ -40,8 +40,8 @@ class Condition(Enum):
     UNKNOWN = "not known"
 
 
-_TROUBLE: Final = (Condition.DOWN, Condition.REFUSING)
-_OF_TOPICS: Final = (*_TROUBLE, Condition.LACKING)
+_TROUBLE: Final = (LaneCondition.DOWN, LaneCondition.REFUSING)
+_OF_TOPICS: Final = (*_TROUBLE, LaneCondition.LACKING)
 
 
 class Span(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Span(msgspec.Struct, frozen=True):
 
     begin_ms: int
     end_ms: int
-    condition: Condition
+    condition: LaneCondition
     label: str
     says: str
 
@@ -60,7 +60,7 @@ class Lane(msgspec.Struct, frozen=True):
     name: str
     spans: tuple[Span, ...]
 
-    def lasted_ms(self, *conditions: Condition) -> int:
+    def lasted_ms(self, *conditions: LaneCondition) -> int:
         """Return how long the subject was in one of these conditions, in milliseconds."""
         return sum(span.end_ms - span.begin_ms for span in self.spans if span.condition in conditions)
 
@@ -89,7 +89,7 @@ def lanes_of(
             topics.add(row)
         elif isinstance(row, PartitionRow) and selection.shows(row):
             partitions.add(row, f"{row.topic}-{row.partition}", _partition_mark(row))
-    failed = _alerted(story, Condition.DOWN, begin_ms, end_ms)
+    failed = _alerted(story, LaneCondition.DOWN, begin_ms, end_ms)
     controllers = [Lane(lane.name, _covered(lane.spans, failed)) for lane in controller.lanes(begin_ms, end_ms)]
     shown, left_out = _of_brokers(list(brokers.lanes(begin_ms, end_ms)), together=by_topic)
     found = topics.lanes(begin_ms, end_ms) if by_topic else partitions.lanes(begin_ms, end_ms)
@@ -97,7 +97,7 @@ def lanes_of(
     drawn, more = _worst((lane for lane in found if lane.lasted_ms(*shows)), *_TROUBLE)
     noun = "more topic" if by_topic else "more partition"
     left_out += [f"{counted(more, noun)} affected for a shorter time"] if more else []
-    unseen = _alerted(story, Condition.UNKNOWN, begin_ms, end_ms)
+    unseen = _alerted(story, LaneCondition.UNKNOWN, begin_ms, end_ms)
     lanes = (
         Lane(lane.name, _covered(lane.spans, unseen)) if unseen else lane for lane in (*controllers, *shown, *drawn)
     )
@@ -107,28 +107,28 @@ def lanes_of(
 def _of_brokers(lanes: list[Lane], *, together: bool) -> tuple[list[Lane], list[str]]:
     """Return the brokers' lanes, and words for brokers without one. With `together`, many healthy ones share a lane."""
     if not together or len(lanes) <= _MOST:
-        shown, more = _worst(lanes, Condition.DOWN)
+        shown, more = _worst(lanes, LaneCondition.DOWN)
         return shown, [f"{counted(more, 'more broker')} with less time away"] if more else []
-    shown, more = _worst((lane for lane in lanes if lane.lasted_ms(Condition.DOWN)), Condition.DOWN)
-    well = [lane for lane in lanes if not lane.lasted_ms(Condition.DOWN)]
+    shown, more = _worst((lane for lane in lanes if lane.lasted_ms(LaneCondition.DOWN)), LaneCondition.DOWN)
+    well = [lane for lane in lanes if not lane.lasted_ms(LaneCondition.DOWN)]
     left_out = [f"{counted(more, 'more broker')} with less time away"] if more else []
     if not well:
         return shown, left_out
     says = f"{counted(len(well), 'broker')} registered"
-    span = Span(well[0].spans[0].begin_ms, well[0].spans[-1].end_ms, Condition.WELL, "", says)
+    span = Span(well[0].spans[0].begin_ms, well[0].spans[-1].end_ms, LaneCondition.WELL, "", says)
     others = Lane(f"{len(well)} other brokers", (span,))
     return [*shown, others], left_out
 
 
-def _worst(lanes: Iterable[Lane], *conditions: Condition) -> tuple[list[Lane], int]:
+def _worst(lanes: Iterable[Lane], *conditions: LaneCondition) -> tuple[list[Lane], int]:
     """Return the lanes that were in these conditions the longest, by name, and the number of the others."""
-    by_time = sorted(lanes, key=lambda lane: (-lane.lasted_ms(*conditions), -lane.lasted_ms(Condition.LACKING)))
+    by_time = sorted(lanes, key=lambda lane: (-lane.lasted_ms(*conditions), -lane.lasted_ms(LaneCondition.LACKING)))
     words_and_numbers = _WORDS_AND_NUMBERS.findall  # so that t2-3 comes before t10-1
     kept = sorted(by_time[:_MOST], key=lambda lane: [(a, int(n or 0)) for a, n in words_and_numbers(lane.name)])
     return kept, max(0, len(by_time) - _MOST)
 
 
-_Mark = tuple[Condition, str, str] | None  # condition, label, sentence; None after its end
+_Mark = tuple[LaneCondition, str, str] | None  # condition, label, sentence; None after its end
 
 
 class _Marks:
@@ -159,18 +159,18 @@ class _TopicMarks:
     """The moments at which the worst condition of a topic's partitions changed."""
 
     def __init__(self) -> None:
-        self._bad: dict[str, dict[int, Condition]] = {}
-        self._marks: dict[str, list[tuple[int, Condition]]] = {}
-        self._most: dict[str, dict[Condition, int]] = {}  # partitions in each condition at once
+        self._bad: dict[str, dict[int, LaneCondition]] = {}
+        self._marks: dict[str, list[tuple[int, LaneCondition]]] = {}
+        self._most: dict[str, dict[LaneCondition, int]] = {}  # partitions in each condition at once
 
     def add(self, row: PartitionRow) -> None:
-        condition = Condition.WELL if row.removed else _condition(row)
+        condition = LaneCondition.WELL if row.removed else _condition(row)
         bad = self._bad.setdefault(row.topic, {})
         if condition in _OF_TOPICS:
             bad[row.partition] = condition
         else:
             bad.pop(row.partition, None)
-        worst = next((each for each in _OF_TOPICS if each in bad.values()), Condition.WELL)
+        worst = next((each for each in _OF_TOPICS if each in bad.values()), LaneCondition.WELL)
         marks = self._marks.setdefault(row.topic, [])
         if not marks or marks[-1][1] is not worst:
             marks.append((row.time_ms, worst))
@@ -185,10 +185,10 @@ class _TopicMarks:
                 yield Lane(f"{topic} ({max(most.values())})", spans)
 
 
-def _topic_words(worst: Condition, most: Mapping[Condition, int]) -> tuple[str, str]:
-    if worst is Condition.WELL:
+def _topic_words(worst: LaneCondition, most: Mapping[LaneCondition, int]) -> tuple[str, str]:
+    if worst is LaneCondition.WELL:
         return "", "all partitions are online and in sync"
-    word = {Condition.DOWN: Fact.OFFLINE, Condition.REFUSING: Fact.REJECTS_ACKS_ALL}.get(
+    word = {LaneCondition.DOWN: Fact.OFFLINE, LaneCondition.REFUSING: Fact.REJECTS_ACKS_ALL}.get(
         worst, Fact.UNDER_REPLICATED
     ).word
     return word, f"up to {counted(most[worst], 'partition')} {word}"
@@ -196,14 +196,14 @@ def _topic_words(worst: Condition, most: Mapping[Condition, int]) -> tuple[str, 
 
 def _controller_mark(row: ControllerRow) -> _Mark:
     if row.broker == NO_BROKER:
-        return Condition.DOWN, "none", "no broker is controller"
-    return Condition.WELL, f"broker {row.broker}", f"broker {row.broker} is controller in epoch {row.epoch}"
+        return LaneCondition.DOWN, "none", "no broker is controller"
+    return LaneCondition.WELL, f"broker {row.broker}", f"broker {row.broker} is controller in epoch {row.epoch}"
 
 
 def _broker_mark(row: BrokerRow) -> _Mark:
     if not row.registered:
-        return Condition.DOWN, "", "not registered"
-    return Condition.WELL, "", f"registered with epoch {row.epoch}"
+        return LaneCondition.DOWN, "", "not registered"
+    return LaneCondition.WELL, "", f"registered with epoch {row.epoch}"
 
 
 def _partition_mark(row: PartitionRow) -> _Mark:
@@ -217,19 +217,19 @@ def _partition_mark(row: PartitionRow) -> _Mark:
     return _condition(row), led, f"{row.state}: {row.reason or says}{moving}"
 
 
-def _condition(row: PartitionRow) -> Condition:
+def _condition(row: PartitionRow) -> LaneCondition:
     if row.deleting or row.problem in _ABSENT:
-        return Condition.ABSENT
+        return LaneCondition.ABSENT
     if row.problem in UNUSABLE_WORDS:
-        return Condition.DOWN
+        return LaneCondition.DOWN
     if row.writable_acks_all is False:
-        return Condition.REFUSING
-    return Condition.WELL if row.problem is None else Condition.LACKING
+        return LaneCondition.REFUSING
+    return LaneCondition.WELL if row.problem is None else LaneCondition.LACKING
 
 
-def _alerted(story: Sequence[Row], condition: Condition, begin_ms: int, end_ms: int) -> tuple[Span, ...]:
+def _alerted(story: Sequence[Row], condition: LaneCondition, begin_ms: int, end_ms: int) -> tuple[Span, ...]:
     """Return the times in which a controller did not act (DOWN) or the cluster was not seen (UNKNOWN), by alerts."""
-    is_down = condition is Condition.DOWN
+    is_down = condition is LaneCondition.DOWN
     opened: dict[str, AlertRow] = {}
     ended: list[tuple[AlertRow, int]] = []
     for row in story:

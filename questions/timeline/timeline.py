@@ -15,10 +15,10 @@ from controller.contract.ids import BrokerId
 from controller.contract.row import Row
 from questions.explain.explanation import Certainty
 from questions.explain.subject import Subject, read_partition
-from questions.moments import TIMES, Moment, read_moment
+from questions.moments import TIMES, GivenMoment, read_moment
 from questions.picture import Picture
 from questions.question import NotFoundError, Question, Scope, meaning
-from questions.timeline.events import Change, Event, HistorySpan, Selection, TimelineRows, events_of
+from questions.timeline.events import Change, Entry, HistorySpan, Selection, TimelineRows, events_of
 from questions.timeline.lanes import CONTROLLER_LANE, Lanes, lanes_of
 from wording.said import Line, Said, line, marked
 from wording.sentences import counted, joined
@@ -38,8 +38,8 @@ _OF_SEVERAL: Final = (
 class EventGroup(msgspec.Struct, frozen=True):
     """Events that differ only in their names and numbers, and followed one another at once."""
 
-    first: Event
-    events: tuple[Event, ...]
+    first: Entry
+    events: tuple[Entry, ...]
     last_ms: int
 
     @property
@@ -86,9 +86,9 @@ def _said(change: Change, began_ms: int) -> Line:
     return line(f"{change.subject}{change.took(began_ms)}: {change.says}{names}", (sure, "warn"), indent=6)
 
 
-def folded(events: Iterable[Event]) -> tuple[EventGroup, ...]:
+def folded(events: Iterable[Entry]) -> tuple[EventGroup, ...]:
     """Return the events, with each run of like ones as one group."""
-    runs: list[list[Event]] = []
+    runs: list[list[Entry]] = []
     for event in events:
         before = runs[-1][-1] if runs else None
         if before is not None and _is_like(before, event):
@@ -98,7 +98,7 @@ def folded(events: Iterable[Event]) -> tuple[EventGroup, ...]:
     return tuple(EventGroup(run[0], tuple(run), run[-1].time_ms) for run in runs)
 
 
-def _is_like(one: Event, other: Event) -> bool:
+def _is_like(one: Entry, other: Entry) -> bool:
     if one.severity is not None or other.severity is not None or other.time_ms - one.time_ms > _AT_ONCE_MS:
         return False
     if (one.certainty, one.rule) != (other.certainty, other.rule):
@@ -121,7 +121,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     about: str  # the selection in words, empty without one
     begin_ms: int
     end_ms: int
-    events: tuple[Event, ...]
+    events: tuple[Entry, ...]
     pictured: Lanes
 
     def said(self, *, names_controllers: bool = False) -> Said:
@@ -161,7 +161,7 @@ def timeline_of(
     )
 
 
-def _edges(as_of_ms: int, story: tuple[Row, ...], window: HistorySpan, events: tuple[Event, ...]) -> tuple[int, int]:
+def _edges(as_of_ms: int, story: tuple[Row, ...], window: HistorySpan, events: tuple[Entry, ...]) -> tuple[int, int]:
     """Return the first and the last moment that the window and the story share."""
     first_ms = story[0].time_ms
     begin_ms = first_ms if window.since_ms is None else max(first_ms, window.since_ms)
@@ -219,5 +219,5 @@ class ShowTimeline(Question, frozen=True):
         )
 
     def _window(self) -> HistorySpan:
-        since, until = (Moment() if text is None else read_moment(text) for text in (self.since, self.until))
+        since, until = (GivenMoment() if text is None else read_moment(text) for text in (self.since, self.until))
         return HistorySpan(since_zxid=since.zxid, since_ms=since.time_ms, until_zxid=until.zxid, until_ms=until.time_ms)

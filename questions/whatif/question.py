@@ -20,7 +20,7 @@ from questions.picture import Picture
 from questions.question import NotFoundError, Question, meaning
 from questions.whatif.consequences import PartitionChange, is_offline, troubled_by
 from questions.whatif.rolling import Loss, RollingOrder, failing_starts, rank_losses, rolling_order
-from questions.whatif.scenario import Change, Scenario, Step, brokers_in, play
+from questions.whatif.scenario import Scenario, Step, StepKind, brokers_in, play
 from wording.said import Said, Table, line
 
 _NAMED: Final = 10
@@ -59,12 +59,12 @@ class PlannedStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             raise ValueError("a step loses brokers or racks, or restores brokers, or reassigns partitions")
         self._targets()
 
-    def in_cluster(self, context: Context, lost: Change) -> Step:
+    def in_cluster(self, context: Context, lost: StepKind) -> Step:
         """Return the step with the brokers of its racks. Raise UnknownBrokersError for an empty rack."""
         if self.reassign:
-            return Step(Change.REASSIGN, targets=self._targets())
+            return Step(StepKind.REASSIGN, targets=self._targets())
         if self.restore:
-            return Step(Change.RESTORE, tuple(dict.fromkeys(_brokers(self.restore))))
+            return Step(StepKind.RESTORE, tuple(dict.fromkeys(_brokers(self.restore))))
         racks = (broker for rack in self.lose_racks for broker in brokers_in(context, rack))
         return Step(lost, tuple(dict.fromkeys((*_brokers(self.lose_brokers), *racks))))
 
@@ -86,7 +86,7 @@ class WhatIf(Question, frozen=True):
 
     def ask(self, picture: Picture) -> PlayedScenario:
         """Play the steps, and say whom each of them hits. Raise NotFoundError."""
-        context, lost = picture.context, Change.SHUT_DOWN if self.controlled else Change.CRASH
+        context, lost = picture.context, StepKind.SHUT_DOWN if self.controlled else StepKind.CRASH
         steps = [step.in_cluster(context, lost) for step in self.steps]
         if context.header.controller in {broker for step in steps if step.change is lost for broker in step.brokers}:
             # The next controller would fail at a znode, or take an old partition for new.
@@ -168,12 +168,12 @@ class Losses(msgspec.Struct, frozen=True):
     impact: Impact | None = None  # on consumer groups and transactional ids, if any is known
 
 
-def play_losses(picture: Picture, brokers: Collection[BrokerId], change: Change, doubts: tuple[str, ...]) -> Losses:
+def play_losses(picture: Picture, brokers: Collection[BrokerId], change: StepKind, doubts: tuple[str, ...]) -> Losses:
     """Play the losses on the cluster, and group the changes by topic."""
     context = picture.context
     try:
         scenario = play(context, [Step(change, tuple(sorted(brokers)))])
-        order = rolling_order(context) if change is Change.SHUT_DOWN else None
+        order = rolling_order(context) if change is StepKind.SHUT_DOWN else None
     except NotFoundError as error:
         return Losses(doubts, None, str(error))
     topics = _by_topic(scenario.in_all.changes, context)

@@ -25,7 +25,7 @@ from wording.sentences import counted, joined, plural
 _NAMED_TOPICS: Final = 20
 
 
-class Obstacle(msgspec.Struct, frozen=True):
+class HopelessTopics(msgspec.Struct, frozen=True):
     """Topics that no order helps, with the reason, and the effect of a restart on their partitions."""
 
     reason: str
@@ -48,7 +48,7 @@ class RollingOrder(msgspec.Struct, frozen=True):
 
     cluster: str
     batches: tuple[tuple[BrokerId, ...], ...]
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[HopelessTopics, ...]
     failing_starts: tuple[str, ...] = ()  # sentences about brokers that would not start again
 
     def said(self, header: Header) -> Said:
@@ -118,7 +118,7 @@ def _spare(alike: Alike) -> int:
     return len(alike.isr) - alike.needed
 
 
-def _obstacles(alike: Mapping[Alike, EqualPartitions], context: Context) -> tuple[Obstacle, ...]:
+def _obstacles(alike: Mapping[Alike, EqualPartitions], context: Context) -> tuple[HopelessTopics, ...]:
     found: dict[tuple[str, str], list[EqualPartitions]] = defaultdict(list)
     for each, group in alike.items():
         if _spare(each) < 1:
@@ -141,11 +141,11 @@ def _consequence(alike: Alike) -> str:
     return "they lose records" if alike.unclean and len(alike.replicas) > 1 else "they are offline"
 
 
-def _obstacle(reason: str, consequence: str, groups: list[EqualPartitions], context: Context) -> Obstacle:
+def _obstacle(reason: str, consequence: str, groups: list[EqualPartitions], context: Context) -> HopelessTopics:
     names = frozenset().union(*(group.topics for group in groups))
     topics = sorted(names, key=lambda topic: place_of(topic, context))
     partitions = sum(group.partitions for group in groups)
-    return Obstacle(reason, consequence, partitions, tuple(topics[:_NAMED_TOPICS]), len(topics[_NAMED_TOPICS:]))
+    return HopelessTopics(reason, consequence, partitions, tuple(topics[:_NAMED_TOPICS]), len(topics[_NAMED_TOPICS:]))
 
 
 _RANKED_TOPICS: Final = 5

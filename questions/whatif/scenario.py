@@ -20,7 +20,7 @@ from questions.whatif.representatives import Targets, represent
 from wording.sentences import counted, did_you_mean, listed, near, plural
 
 
-class Change(Enum):
+class StepKind(Enum):
     """Kind of a change."""
 
     CRASH = "crash"
@@ -32,16 +32,16 @@ class Change(Enum):
 class Step(NamedTuple):
     """One change of brokers at once, or of assignments."""
 
-    change: Change
+    change: StepKind
     brokers: tuple[BrokerId, ...] = ()
     targets: Mapping[TopicPartition, tuple[BrokerId, ...]] = {}
 
     @property
     def title(self) -> str:
         """Return the step as a condition."""
-        if self.change is Change.REASSIGN:
+        if self.change is StepKind.REASSIGN:
             return f"if {counted(len(self.targets), 'partition', 'is')} reassigned"
-        verbs = {Change.CRASH: "crashes", Change.SHUT_DOWN: "shuts down cleanly", Change.RESTORE: "returns"}
+        verbs = {StepKind.CRASH: "crashes", StepKind.SHUT_DOWN: "shuts down cleanly", StepKind.RESTORE: "returns"}
         return f"if {listed(self.brokers, verbs[self.change])}"
 
 
@@ -87,7 +87,7 @@ def play(context: Context, steps: Sequence[Step]) -> Scenario:
     """Play the steps in order. Raise NoControllerError or UnknownBrokersError."""
     for step in steps:
         _refuse_unknown_partitions(context, step)
-    brokers_change = any(step.change is not Change.REASSIGN for step in steps)
+    brokers_change = any(step.change is not StepKind.REASSIGN for step in steps)
     alike = represent(context, [step.targets for step in steps], brokers_change=brokers_change)
     cluster, outcomes = HypotheticalCluster(alike.context), []
     cluster.context = alike.count_all(alike.context, cluster.context, cluster.touched)
@@ -105,21 +105,21 @@ def play(context: Context, steps: Sequence[Step]) -> Scenario:
 
 
 def _apply(cluster: HypotheticalCluster, step: Step) -> None:
-    if step.change is Change.CRASH:
+    if step.change is StepKind.CRASH:
         cluster.lose(step.brokers)
-    elif step.change is Change.RESTORE:
+    elif step.change is StepKind.RESTORE:
         cluster.restore(step.brokers)
-    elif step.change is Change.REASSIGN:
+    elif step.change is StepKind.REASSIGN:
         cluster.reassign(dict(step.targets))
-    for broker in step.brokers if step.change is Change.SHUT_DOWN else ():
+    for broker in step.brokers if step.change is StepKind.SHUT_DOWN else ():
         cluster.shut_down(broker)
 
 
 def _refuse_unknown_brokers(context: Context, step: Step) -> None:
     registered = context.header.brokers.keys()
-    if step.change in (Change.CRASH, Change.SHUT_DOWN):
+    if step.change in (StepKind.CRASH, StepKind.SHUT_DOWN):
         _refuse(set(step.brokers) - registered, "not registered, and only a registered broker can be lost")
-    elif step.change is Change.RESTORE:
+    elif step.change is StepKind.RESTORE:
         refuse_unknown(context, step.brokers)
         _refuse(set(step.brokers) & registered, "registered already, and only an absent broker can return")
     for tp, to in step.targets.items():
@@ -158,7 +158,7 @@ def check_reassignment(context: Context, targets: Targets) -> Taken:
     for tp, target in targets.items():
         kinds.setdefault(_kind(context, rules, tp, target), []).append(tp)
     count_of = {tps[0]: len(tps) for tps in kinds.values()}
-    scenario = play(context, [Step(Change.REASSIGN, targets={tp: targets[tp] for tp in count_of})])
+    scenario = play(context, [Step(StepKind.REASSIGN, targets={tp: targets[tp] for tp in count_of})])
 
     def counted(changes: Iterable[PartitionChange]) -> int:
         return sum(count_of.get(TopicPartition(each.topic, each.partition), 1) for each in changes)

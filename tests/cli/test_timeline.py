@@ -20,8 +20,8 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.drawn_timeline.picture import page_of
 from questions.explain.explanation import Certainty
-from questions.timeline.events import Change, Event
-from questions.timeline.lanes import Condition, Lane, Lanes, Span
+from questions.timeline.events import Change, Entry
+from questions.timeline.lanes import Lane, LaneCondition, Lanes, Span
 from questions.timeline.timeline import Timeline
 from tests.recorded_moment import MOMENT_MS, history
 from transport.journal import JournalWriter
@@ -98,7 +98,7 @@ def test_the_page_draws_what_the_json_has_and_takes_nothing_from_elsewhere(recor
     timeline = of_files(recorded_files, *until)
     spans = [span for lane in timeline["pictured"]["lanes"] for span in lane["spans"]]
     drawn = Counter(value for tag, name, value in parsed.attributes if (tag, name) == ("rect", "class"))
-    by_word = {condition.value: condition.name.lower() for condition in Condition}
+    by_word = {condition.value: condition.name.lower() for condition in LaneCondition}
     assert drawn == Counter(by_word[span["condition"]] for span in spans)
     assert drawn.keys() == set(by_word.values()) - {"unknown"}  # Kontrast saw the whole recording
     assert all(any(without_zxid(span["says"]) in title for title in parsed.titles) for span in spans)
@@ -118,7 +118,7 @@ def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(recorded
     assert list(lanes)[5:] == sorted(
         lanes.keys() - set(list(lanes)[:5]), key=lambda name: [*map(int, name[1:].split("-"))]
     )
-    without = [span for span in lanes["controller"] if span["condition"] == Condition.DOWN.value]
+    without = [span for span in lanes["controller"] if span["condition"] == LaneCondition.DOWN.value]
     assert {span["label"] for span in without} == {"none", "GhostController"}
     assert [(s["label"], s["end_ms"] - s["begin_ms"]) for s in without][-1] == ("GhostController", 3_984)
     assert all(
@@ -126,9 +126,9 @@ def test_the_lanes_show_the_ghost_controller_and_when_brokers_were_away(recorded
         for spans in lanes.values()
         for span, following in zip(spans, spans[1:], strict=False)
     )
-    away = [span for span in lanes["broker 2"] if span["condition"] == Condition.DOWN.value]
+    away = [span for span in lanes["broker 2"] if span["condition"] == LaneCondition.DOWN.value]
     assert [span["end_ms"] - span["begin_ms"] for span in away] == [1_236, 5_455, 4_930]
-    assert {span["condition"] for span in lanes["t3-2"]} >= {Condition.WELL.value, Condition.DOWN.value}
+    assert {span["condition"] for span in lanes["t3-2"]} >= {LaneCondition.WELL.value, LaneCondition.DOWN.value}
 
 
 @pytest.mark.parametrize("ends", [("0x198", "0x199"), ("1795373040000", "1795373040001")])
@@ -168,11 +168,11 @@ def test_what_people_wrote_into_znodes_is_inert_on_the_page():
         zxid=1,
         partitions=(hostile, "b"),
     )
-    event = Event(
+    event = Entry(
         time_ms=1, zxid=-1, says=hostile, certainty=Certainty.INFERRED, rule=hostile, inferred_from=hostile,
         changes=(change, several),
     )  # fmt: skip
-    lane = Lane(hostile, (Span(0, 1_000, Condition.WELL, hostile, hostile),))
+    lane = Lane(hostile, (Span(0, 1_000, LaneCondition.WELL, hostile, hostile),))
     page = page_of(
         Timeline(
             cluster=hostile,

@@ -14,7 +14,7 @@ from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.problem import Problem
 from controller.contract.records import RecordKind
 from controller.contract.remedies.controllership import MOVE_CONTROLLER
-from controller.contract.remedies.remedy import Advice, Need, Step
+from controller.contract.remedies.remedy import Advice, Need, Task
 from controller.contract.znode_table import Place, locate, place_of
 from controller.model.context import LOOK
 from controller.rules.flaws_besides import Grant, flaw_beside, flaws_besides
@@ -300,7 +300,7 @@ def test_two_topics_of_one_id_let_no_failover_be_advised():
 
 def test_an_absent_brokers_step_is_for_absent_brokers():
     header = a_cluster().context.header
-    steps = Advice(steps=tuple(Step(f"{need.name}.", (need,)) for need in Need))
+    steps = Advice(steps=tuple(Task(f"{need.name}.", (need,)) for need in Need))
     assert advice_for(steps, header, (1, 2)) == "CONTROLLER_ACTS. BROKERS_LIVE."
     assert advice_for(steps, header, (1, 3)) == "CONTROLLER_ACTS. BROKERS_AWAY."
     assert advice_for(steps, header) == "CONTROLLER_ACTS."

@@ -14,7 +14,7 @@ from controller.model.leadership import Elect
 from controller.rules.assignment import ReplicaAssignment
 from controller.rules.election import Strategy, recipients
 from controller.rules.partitioner import partition_for_key
-from controller.rules.placement import PlacementError, Refusal, place_replicas
+from controller.rules.placement import NoPlacement, PlacementError, place_replicas
 
 VECTORS = Path(__file__).parent / "vectors"
 
@@ -133,12 +133,12 @@ SOME_RACKS = "Not all brokers have rack information for replica rack aware assig
 @pytest.mark.parametrize(
     ("brokers", "partition_count", "replication_factor", "kind", "message"),
     [
-        ({0: None}, 0, 1, Refusal.PARTITIONS, NO_PARTITIONS),
-        ({0: None}, -1, 0, Refusal.PARTITIONS, NO_PARTITIONS),
-        ({0: None}, 1, 0, Refusal.REPLICATION_FACTOR, NO_FACTOR),
-        ({0: None, 1: None}, 1, 3, Refusal.REPLICATION_FACTOR, TOO_FEW_BROKERS),
-        ({0: "a", 1: None}, 1, 3, Refusal.REPLICATION_FACTOR, TOO_FEW_BROKERS),
-        ({0: "a", 1: None}, 1, 1, Refusal.RACKS, SOME_RACKS),
+        ({0: None}, 0, 1, NoPlacement.PARTITIONS, NO_PARTITIONS),
+        ({0: None}, -1, 0, NoPlacement.PARTITIONS, NO_PARTITIONS),
+        ({0: None}, 1, 0, NoPlacement.REPLICATION_FACTOR, NO_FACTOR),
+        ({0: None, 1: None}, 1, 3, NoPlacement.REPLICATION_FACTOR, TOO_FEW_BROKERS),
+        ({0: "a", 1: None}, 1, 3, NoPlacement.REPLICATION_FACTOR, TOO_FEW_BROKERS),
+        ({0: "a", 1: None}, 1, 1, NoPlacement.RACKS, SOME_RACKS),
     ],
 )
 def test_what_kafka_refuses_is_refused_in_its_order_and_words(

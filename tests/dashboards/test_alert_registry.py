@@ -9,7 +9,7 @@ import pytest
 from controller.contract.alert_row import Severity
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message, message_of, messages_of
-from dashboards.alerting.registry import ActiveAlerts, AlertRegistry, Source, of_outputs
+from dashboards.alerting.registry import ActiveAlerts, AlertRegistry, Finder, of_outputs
 from dashboards.alerting.sender import Sender
 from questions.clients.teams import read_teams
 from questions.incidents import known_incidents
@@ -24,7 +24,7 @@ def registry() -> AlertRegistry:
     return AlertRegistry(CONFIG)
 
 
-def active(*open_rows, resolved=(), certain=True, source=Source.OUTPUTS) -> ActiveAlerts:
+def active(*open_rows, resolved=(), certain=True, source=Finder.OUTPUTS) -> ActiveAlerts:
     return ActiveAlerts(
         cluster="north",
         source=source,
@@ -138,8 +138,8 @@ def test_what_is_adopted_goes_on_until_it_is_known(registry, rows):
 
 
 def test_a_staleness_that_is_over_is_over_at_once(registry, rows):
-    registry.update([active(rows.alert("ReplicaStale"), source=Source.STALENESS)], 0, 0)
-    registry.update([active(source=Source.STALENESS)], 7, 7)
+    registry.update([active(rows.alert("ReplicaStale"), source=Finder.STALENESS)], 0, 0)
+    registry.update([active(source=Finder.STALENESS)], 7, 7)
     assert states(registry) == {"ReplicaStale": ("resolved", 7)}
 
 

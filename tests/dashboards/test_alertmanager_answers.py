@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler
 import pytest
 
 from dashboards.alerting import alertmanager as alertmanager_module
-from dashboards.alerting.alertmanager import Alertmanager, RefusedError, UnreachableError
+from dashboards.alerting.alertmanager import Alertmanager, NoAlertmanagerError, RefusedError
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
 from dashboards.alerting.registry import AlertRegistry
@@ -153,7 +153,7 @@ def test_an_answer_without_end_costs_no_more_than_the_bound(answering, monkeypat
     server = answering(without_end(b"[" * 65536))
     asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,), timeout_seconds=60))
     before_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(UnreachableError, match="an answer of more than 8 MiB"):
+    with pytest.raises(NoAlertmanagerError, match="an answer of more than 8 MiB"):
         asked.alerts()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before_kib < 200 * 1024
 
@@ -174,14 +174,14 @@ def endless_header(request: BaseHTTPRequestHandler) -> None:
 def test_an_answer_that_comes_drop_by_drop_ends_with_the_timeout(answer, answering):
     server = answering(answer)
     asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,), timeout_seconds=0.5))
-    with pytest.raises(UnreachableError, match="no complete answer within 0.5 s"):
+    with pytest.raises(NoAlertmanagerError, match="no complete answer within 0.5 s"):
         asked.check()
 
 
 def test_a_refusal_is_quoted_in_one_line_that_does_nothing_to_a_terminal(answering):
     server = answering(say(500, b"\x1b[31mone\r\ntwo \xe2\x80\xae three" + b"x" * 100_000))
     asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,)))
-    with pytest.raises(UnreachableError) as refusal:
+    with pytest.raises(NoAlertmanagerError) as refusal:
         asked.check()
     assert r"\x1b[31mone two \u202e three" in str(refusal.value)
     assert len(str(refusal.value)) < 500
@@ -191,7 +191,7 @@ def test_a_token_with_a_line_end_is_not_shown(answering, monkeypatch):
     server = answering(say(200, b"[]"))
     monkeypatch.setenv("TOKEN", "secret\nX-Forged: yes")
     asked = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,), bearer_token_variable="TOKEN"))
-    with pytest.raises(UnreachableError, match="characters outside printable ASCII") as refusal:
+    with pytest.raises(NoAlertmanagerError, match="characters outside printable ASCII") as refusal:
         asked.check()
     assert "secret" not in str(refusal.value)
     assert server.asked == []

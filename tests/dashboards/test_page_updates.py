@@ -10,7 +10,7 @@ import pytest
 
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.newest_pages import compressed
-from questions.timeline.events import EventKind
+from questions.timeline.events import EntryKind
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Story
 from tests.waiting import eventually
@@ -142,7 +142,7 @@ def test_the_timeline_is_complete_without_a_reload_and_shows_nothing_of_now(tmp_
         times = page.locator(".events > li > a:first-child").all_inner_texts()
         assert times == sorted(times, reverse=True)
         assert page.locator(".events").bounding_box()["y"] < 900
-        page.get_by_label("Events").select_option(EventKind.ALERT.value)
+        page.get_by_label("Events").select_option(EntryKind.ALERT.value)
         page.wait_for_url(re.compile("kind=alerts$"))  # of the present, because nobody moved the slider
         shown = page.locator(".events > li").all_inner_texts()
         assert shown

@@ -13,7 +13,7 @@ from controller.rules.migration_phases import NEXT_PHASE
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
 from controller.view import held_back
 from lab.pages import DOCS
-from migration.preflight.check import Outcome, nothing
+from migration.preflight.check import Hazard, nothing
 from migration.preflight.report import CHECKS
 from tests.dashboards.grafana_boards import GRAFANA
 
@@ -21,7 +21,7 @@ ALERTS, BOARDS, STATES, MIGRATION_CHECKS = (
     (DOCS / "reference" / f"{name}.md").read_text(encoding="utf-8")
     for name in ("alerts", "boards", "states", "migration-checks")
 )
-_CLASSES = [Outcome.LOSES, Outcome.KILLS, Outcome.STICKS, Outcome.BLOCKS, Outcome.LOSES, Outcome.ROLLBACK]
+_CLASSES = [Hazard.LOSES, Hazard.KILLS, Hazard.STICKS, Hazard.BLOCKS, Hazard.LOSES, Hazard.ROLLBACK]
 
 
 def row_of(name: str) -> str:

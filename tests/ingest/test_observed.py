@@ -9,7 +9,7 @@ from controller.contract.records import RecordKind
 from ingest.observed import inbox as inbox_module
 from ingest.observed.inbox import Inbox
 from ingest.observed.observations import Known, Observation, Value, ZnodeEvent, ZnodeEventKind, observe_window
-from ingest.observed.tree import Tree, complete
+from ingest.observed.tree import PublishedTree, complete
 
 CREATED, DELETED, CHANGED = ZnodeEventKind.CREATED, ZnodeEventKind.DELETED, ZnodeEventKind.CHANGED
 STATE = "/brokers/topics/t/partitions/0/state"
@@ -149,13 +149,13 @@ def test_a_znode_that_a_watch_saw_go_and_the_read_found_again_comes_with_its_val
 
 def test_a_complete_read_that_is_the_same_differs_in_nothing() -> None:
     values = {"/controller": value(1, 1, 0), "/brokers/ids/1": value(2, 3, 1)}
-    tree = Tree()
+    tree = PublishedTree()
     tree.apply(complete(values))
     assert tree.differences(values) == []
 
 
 def differences(before: dict[str, Value], after: dict[str, Value]) -> list[tuple[str, str]]:
-    tree = Tree()
+    tree = PublishedTree()
     tree.apply(complete(before))
     found = tree.differences(after)
     assert all(observation.resync for observation in found)
@@ -220,7 +220,7 @@ def test_a_request_is_removed_before_the_next_one() -> None:
 
 
 def test_a_znode_whose_value_was_never_read_differs_until_it_is() -> None:
-    tree = Tree()
+    tree = PublishedTree()
     tree.apply([Observation(kind=RecordKind.CREATED, path="/controller", zxid=5)])
     values = {"/controller": value(5, 5, 0)}
     assert [observation.kind for observation in tree.differences(values)] == [RecordKind.NODE]

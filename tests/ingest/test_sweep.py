@@ -11,7 +11,7 @@ from controller.contract.records import RecordKind
 from ingest.complete_read import Sweep
 from ingest.observed.observations import Observation
 from ingest.observed.paths import PARENTS
-from ingest.observed.tree import Tree
+from ingest.observed.tree import PublishedTree
 from ingest.zookeeper.client import WatchedZooKeeper
 from ingest.zookeeper.reading import WatchMode
 from tests.ingest.test_config import config
@@ -33,7 +33,7 @@ class Listed:
 def heartbeats_between(path: str, topics: int, watch_mode: WatchMode, **settings: float) -> int:
     """Return how many heartbeats lie at most between two reads of a published path."""
     names = [f"t{number}" for number in range(topics)]
-    tree = Tree()
+    tree = PublishedTree()
     published = ["/brokers/ids/1", *(f"/config/topics/{name}" for name in names)]
     tree.apply(Observation(kind=RecordKind.NODE, path=each, value=value(1, 1, 0)) for each in published)
     sweep = Sweep(config(**settings), cast("WatchedZooKeeper", Listed(names, watch_mode)), tree)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cli.printing.standard_output import plain_lines
 from migration.nodes.nodes import VOTERS, Mode, Node, Nodes, Quorum
-from migration.preflight.check import Finding
+from migration.preflight.check import Fault
 from migration.preflight.node_checks import kraft_mode_too_early, voter_address
 from migration.preflight.report import examine
 from migration.preflight.tree import Tree
@@ -29,8 +29,8 @@ def test_voters_behind_one_address_and_a_broker_at_a_voters_address_are_named():
         tree(Node("lb:9093", 1, Mode.CONTROLLER_MIGRATING), Node("b1:9092", 3, Mode.KRAFT), quorum=quorum)
     )
     assert list(found) == [
-        Finding("b1:9092", "a broker in KRaft mode answers by the address of voter 3"),
-        Finding("lb:9093", "the voters 1 and 2 share this address, as behind a load balancer"),
+        Fault("b1:9092", "a broker in KRaft mode answers by the address of voter 3"),
+        Fault("lb:9093", "the voters 1 and 2 share this address, as behind a load balancer"),
     ]
 
 
@@ -48,4 +48,4 @@ def test_an_observer_that_is_not_registered_and_does_not_answer_is_in_kraft_mode
     assert found.detail.startswith("broker 7 runs in KRaft mode although the migration has not begun")
     answering = tree(Node("b7:9092", 7, Mode.KRAFT), quorum=quorum)
     (found,) = kraft_mode_too_early.find(answering)
-    assert found == Finding("b7:9092", "broker 7 at b7:9092 runs in KRaft mode although the migration has not begun")
+    assert found == Fault("b7:9092", "broker 7 at b7:9092 runs in KRaft mode although the migration has not begun")

@@ -50,7 +50,7 @@ from questions.timeline.events import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
 from questions.whatif.rolling import rank_losses, rolling_order
-from questions.whatif.scenario import Change, Step, brokers_in, play
+from questions.whatif.scenario import Step, StepKind, brokers_in, play
 from streaming.config import BrokersConfig
 from tests.archives import extract
 from tests.rows import NEVER_STALE_MS
@@ -227,19 +227,19 @@ def _hypothetical(context: Context) -> dict[str, Callable[[], Any]]:
     }
     for rack in _racks(context):
         asked[f"whatif rack {rack}"] = lambda rack=rack: play(  # type: ignore[misc]
-            context, [Step(Change.CRASH, brokers_in(context, rack))]
+            context, [Step(StepKind.CRASH, brokers_in(context, rack))]
         )
     for broker in _chosen(context):
-        crash, shutdown = Step(Change.CRASH, (broker,)), Step(Change.SHUT_DOWN, (broker,))
+        crash, shutdown = Step(StepKind.CRASH, (broker,)), Step(StepKind.SHUT_DOWN, (broker,))
         asked[f"whatif lose {broker}"] = lambda step=crash: play(context, [step])  # type: ignore[misc]
         asked[f"whatif shut down {broker}"] = lambda step=shutdown: play(context, [step])  # type: ignore[misc]
     away = tuple(sorted(_hosts(context) - context.header.brokers.keys()))
-    asked["whatif restore"] = lambda: play(context, [Step(Change.RESTORE, away)])
+    asked["whatif restore"] = lambda: play(context, [Step(StepKind.RESTORE, away)])
     live = tuple(sorted(context.header.brokers))
     targets = {TopicPartition(name, PartitionId(0)): live[:2] for name in _topics(context)}
-    asked["whatif reassign"] = lambda: play(context, [Step(Change.REASSIGN, targets=targets)])
+    asked["whatif reassign"] = lambda: play(context, [Step(StepKind.REASSIGN, targets=targets)])
     first, second = live[:1], live[1:2]
-    in_turn = [Step(Change.CRASH, first), Step(Change.SHUT_DOWN, second), Step(Change.RESTORE, first)]
+    in_turn = [Step(StepKind.CRASH, first), Step(StepKind.SHUT_DOWN, second), Step(StepKind.RESTORE, first)]
     asked["whatif in turn"] = lambda: play(context, in_turn)
     topics = tuple(_topics(context))
     asked["place"] = lambda: _listed(placed_by_kafka(context, topics, live, rack_aware=None, start_index=0, shift=0))

@@ -7,12 +7,12 @@ import pytest
 
 from controller.contract.alert_row import Severity
 from questions.explain.explanation import Certainty
-from questions.timeline.events import Change, Event
+from questions.timeline.events import Change, Entry
 from questions.timeline.timeline import folded
 
 
-def event(says: str, time_ms: int = 0, *changes: Change) -> Event:
-    return Event(time_ms=time_ms, zxid=1, says=says, changes=changes)
+def event(says: str, time_ms: int = 0, *changes: Change) -> Entry:
+    return Entry(time_ms=time_ms, zxid=1, says=says, changes=changes)
 
 
 def change(subject: str, says: str, time_ms: int, *partitions: str) -> Change:

@@ -11,11 +11,11 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
 from questions.damage import place_of
 from questions.memory import Memory
-from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, PartitionState, impact_map
+from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, SquareState, impact_map
 from questions.overview.incident_cards import Presentation
 from questions.overview.overview import Overviews, ShownMoment
 from questions.whatif.rolling import rank_losses
-from questions.whatif.scenario import Change, Step, play
+from questions.whatif.scenario import Step, StepKind, play
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Size, Story
 from tests.dashboards.recorded_cases import recorded_story
@@ -50,7 +50,7 @@ class Mapped:
         asked = Asked(self.found.picture(()).header, self.found, self.returns, moment)
         return impact_map(self.found, partial(place_of, ranks=self._ranks), asked)
 
-    def after(self, change: Change, *brokers: BrokerId) -> int:
+    def after(self, change: StepKind, *brokers: BrokerId) -> int:
         then = play(self.context, [Step(change, brokers)]).in_all
         return then.offline + then.under_min_isr
 
@@ -74,12 +74,12 @@ def test_the_numbers_of_moments_are_those_of_whatif_and_the_order_of_return(mapp
     assert found[Moment.NOW] == gauges.leaderless + gauges.under_min_isr_partitions
     for moment, brokers in ((Moment.FIRST, mapped.returns[:1]), (Moment.SECOND, mapped.returns[:2])):
         if moment in found:
-            assert found[moment] == mapped.after(Change.RESTORE, *brokers)
+            assert found[moment] == mapped.after(StepKind.RESTORE, *brokers)
             assert found[moment] == found[Moment.NOW] - sum(mapped.restores[: len(brokers)])
     worst = next(loss for loss in rank_losses(mapped.context) if len(loss.brokers) == 1)
     shown = mapped.map(Moment.LOSS)
     assert shown.lost == (() if worst.is_harmless else worst.brokers)
-    assert found[Moment.LOSS] == mapped.after(Change.CRASH, *worst.brokers)
+    assert found[Moment.LOSS] == mapped.after(StepKind.CRASH, *worst.brokers)
 
 
 @pytest.mark.parametrize("moment", Moment)
@@ -99,10 +99,10 @@ def test_a_topic_with_many_partitions_has_counts_instead_of_squares():
     mapped = Mapped(Story("orders").begin(topics=topics).crash(1).to_the_present())
     lines = {line.topic: line for line in mapped.map(Moment.NOW).lines}
     assert (len(lines["large"].squares), len(lines["small"].squares)) == (0, 60)
-    assert lines["large"].counts == {PartitionState.OFFLINE: 16, PartitionState.USABLE: 45}
+    assert lines["large"].counts == {SquareState.OFFLINE: 16, SquareState.USABLE: 45}
     assert lines["large"].says == "16 offline"
     back = {line.topic: line for line in mapped.map(Moment.FIRST).lines}
-    assert (back["large"].says, back["large"].counts[PartitionState.COMES_BACK]) == ("all back", 16)
+    assert (back["large"].says, back["large"].counts[SquareState.COMES_BACK]) == ("all back", 16)
 
 
 def test_a_topic_in_deletion_is_neither_usable_nor_affected():
@@ -112,8 +112,8 @@ def test_a_topic_in_deletion_is_neither_usable_nor_affected():
     mapped = Mapped(story.to_the_present())
     for moment in (Moment.NOW, Moment.LOSS):
         old = next(line for line in mapped.map(moment).lines if line.topic == "old")
-        assert (old.counts, old.says) == ({PartitionState.IN_DELETION: 6}, "6 in deletion")
-    assert PartitionState.IN_DELETION in mapped.map(Moment.NOW).states
+        assert (old.counts, old.says) == ({SquareState.IN_DELETION: 6}, "6 in deletion")
+    assert SquareState.IN_DELETION in mapped.map(Moment.NOW).states
 
 
 def test_before_an_incident_nothing_of_it_was_broken():
@@ -148,8 +148,8 @@ def test_counts_cards_and_map_of_one_moment_agree_before_the_next_heartbeat():
     impact = overviews.mapped(made, found, ShownMoment(None, story.now_ms)).map
     assert impact is not None
     by_state = sum((Counter(line.counts) for line in impact.lines), Counter())
-    assert made.health.counts.leaderless == by_state[PartitionState.OFFLINE] == made.incidents[0].unusable == 2
-    assert made.lacking == by_state[PartitionState.UNDER_REPLICATED] == made.incidents[0].under_replicated == 6
+    assert made.health.counts.leaderless == by_state[SquareState.OFFLINE] == made.incidents[0].unusable == 2
+    assert made.lacking == by_state[SquareState.UNDER_REPLICATED] == made.incidents[0].under_replicated == 6
 
 
 def test_of_very_many_topics_only_the_affected_ones_have_lines():

@@ -14,7 +14,7 @@ from controller.step import step
 from questions.known_brokers import UnknownBrokersError
 from questions.whatif import scenario
 from questions.whatif.representatives import Representatives, represent
-from questions.whatif.scenario import Change, Scenario, Step, play
+from questions.whatif.scenario import Scenario, Step, StepKind, play
 from tests.conformance.recording import unpack
 from tests.controller.znode_history import ZnodeHistory
 from tests.questions.test_whatif import cluster_of
@@ -46,9 +46,9 @@ def clusters(draw: st.DrawFn) -> Context:
 ANY_BROKERS = st.lists(st.sampled_from(BROKERS), min_size=1, max_size=2, unique=True).map(tuple)
 PLACES = [TopicPartition(f"t{index}", number) for index in range(TOPICS) for number in range(PARTITIONS)]
 STEPS = st.one_of(
-    st.builds(Step, st.sampled_from([Change.CRASH, Change.SHUT_DOWN, Change.RESTORE]), ANY_BROKERS, st.just({})),
+    st.builds(Step, st.sampled_from([StepKind.CRASH, StepKind.SHUT_DOWN, StepKind.RESTORE]), ANY_BROKERS, st.just({})),
     st.builds(
-        Step, st.just(Change.REASSIGN), st.just(()), st.dictionaries(st.sampled_from(PLACES), REPLICAS, min_size=1)
+        Step, st.just(StepKind.REASSIGN), st.just(()), st.dictionaries(st.sampled_from(PLACES), REPLICAS, min_size=1)
     ),
 )
 
@@ -63,13 +63,13 @@ def possible(steps: list[Step]) -> list[Step]:
     """Return the steps without those that lose a broker twice, or restore one that was not lost."""
     lost, found = set[int](), []
     for each in steps:
-        if each.change is Change.RESTORE:
+        if each.change is StepKind.RESTORE:
             if not lost.issuperset(each.brokers):
                 continue
             lost -= set(each.brokers)
         elif lost & set(each.brokers):
             continue
-        elif each.change is not Change.REASSIGN:
+        elif each.change is not StepKind.REASSIGN:
             lost |= set(each.brokers)
         found.append(each)
     return found
@@ -94,8 +94,8 @@ def test_in_the_midst_of_what_a_real_cluster_does_it_is_as_with_every_partition(
         header = context.header
         if number % MOMENTS[name] or header.phase is not FOLLOWING or not header.brokers:
             continue
-        steps = [Step(Change.CRASH, (broker,)) for broker in sorted(header.brokers)[:2]]
-        steps.append(Step(Change.RESTORE, tuple(sorted(header.brokers)[:1])))
+        steps = [Step(StepKind.CRASH, (broker,)) for broker in sorted(header.brokers)[:2]]
+        steps.append(Step(StepKind.RESTORE, tuple(sorted(header.brokers)[:1])))
         assert play(context, steps) == with_every_partition(context, steps)
         tried += 1
     assert tried > 1
@@ -106,7 +106,7 @@ def test_partitions_of_a_kind_are_played_once_and_all_named():
     context = cluster_of(topics)
     representatives = represent(context, ())
     assert sum(len(topic.partitions) for _, topic in representatives.context.topics) == 1
-    played = play(context, [Step(Change.CRASH, (1,))]).in_all
+    played = play(context, [Step(StepKind.CRASH, (1,))]).in_all
     assert {(each.topic, each.partition) for each in played.moved_leaders} == {
         (name, number) for name, topic in topics.items() for number in topic
     }

@@ -12,7 +12,7 @@ from questions.may_restart import restartable
 from questions.picture import Picture
 from questions.whatif.question import play_losses
 from questions.whatif.rolling import rank_losses, rolling_order
-from questions.whatif.scenario import Change
+from questions.whatif.scenario import StepKind
 from tests.controller.znode_history import ZnodeHistory
 from tests.questions.cluster import brokers, controller, look, topic
 
@@ -80,7 +80,7 @@ def test_imagined_losses_name_the_topics_by_their_rank():
 
 def test_imagined_losses_count_each_topic_whole_before_and_after():
     picture = look({**brokers(1, 2), **controller(1), **topic("ledger", [3], [2], [1]), **topic("whole", [1, 2])})
-    found = play_losses(picture, [BrokerId(2)], Change.CRASH, ())
+    found = play_losses(picture, [BrokerId(2)], StepKind.CRASH, ())
     assert found.scenario is not None
     after = found.scenario.in_all
     (ledger,) = (each for each in found.topics if each.topic == "ledger")
@@ -89,7 +89,7 @@ def test_imagined_losses_count_each_topic_whole_before_and_after():
 
 def order_in_questions(picture: Picture) -> list[list[str]]:
     """Return the topics in the order of each question about a loss."""
-    found = play_losses(picture, [BrokerId(2)], Change.CRASH, ())
+    found = play_losses(picture, [BrokerId(2)], StepKind.CRASH, ())
     assert found.scenario is not None
     (reason,) = restartable(picture, BrokerId(2)).reasons
     return [

@@ -12,7 +12,7 @@ from controller.model.context import Context
 from questions.whatif.consequences import consequences, is_offline
 from questions.whatif.hypothetical_cluster import HypotheticalCluster, NoControllerError
 from questions.whatif.rolling import rank_losses, rolling_order
-from questions.whatif.scenario import Change, Step, Taken, check_reassignment, play
+from questions.whatif.scenario import Step, StepKind, Taken, check_reassignment, play
 from tests.controller.znode_history import ZnodeHistory
 
 THREE = {"a": {0: ([1, 2, 3], 1, 4, [1, 2, 3]), 1: ([2, 3, 1], 2, 4, [2, 3, 1])}}
@@ -167,7 +167,7 @@ def test_a_reassignment_checked_by_kinds_is_as_played_with_every_partition(
     targets: dict[TopicPartition, tuple[int, ...]],
 ):
     context = many()
-    scenario = play(context, [Step(Change.REASSIGN, targets=targets)])
+    scenario = play(context, [Step(StepKind.REASSIGN, targets=targets)])
     taken = check_reassignment(context, targets)
     after = scenario.in_all
     assert (taken.offline, taken.unwritable) == (len(after.newly_offline), len(after.newly_unwritable))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from wording.facts import Departure, Fact, down, event_since, keep_up, replicas_in_words, with_keep_up, without_zxid
+from wording.facts import Fact, Left, down, event_since, keep_up, replicas_in_words, with_keep_up, without_zxid
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_a_lost_broker_has_one_wording():
     assert event_since(down((3,)), "for 17 min") == "broker 3 has been down for 17 min"
     assert event_since(down((9, 1)), "for 17 min") == "brokers 1 and 9 have been down for 17 min"
     assert event_since("broker 3 crashed", "for 17 min") == "broker 3 crashed, for 17 min"
-    assert Departure.SHUT_DOWN.value == "shut down cleanly"
+    assert Left.SHUT_DOWN.value == "shut down cleanly"
 
 
 def test_brokers_that_must_stay_up_have_a_reason():

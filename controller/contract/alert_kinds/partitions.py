@@ -7,7 +7,7 @@ from typing import Final
 from controller.contract.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.remedies import controllership, partitions as remedies
-from controller.contract.remedies.remedy import Advice, Need, Step
+from controller.contract.remedies.remedy import Advice, Need, Task
 
 PARTITIONS_OFFLINE: Final = AlertKind(
     name="PartitionsOffline",
@@ -16,7 +16,7 @@ PARTITIONS_OFFLINE: Final = AlertKind(
     step="start the named brokers",
     meaning="Partitions have no live in-sync replica, so no client can use them.",
     advice=Advice(
-        steps=(Step("Bring back one of the named brokers, so that no record is lost.", (Need.BROKERS_AWAY,)),),
+        steps=(Task("Bring back one of the named brokers, so that no record is lost.", (Need.BROKERS_AWAY,)),),
         remedies=(remedies.ELECT_UNCLEAN,),
     ),
     expected="The controller elects a replica out of sync only if unclean.leader.election.enable is true.",
@@ -42,8 +42,8 @@ ELECTION_DUE: Final = AlertKind(
     meaning="The leader is gone, and the controller has yet to elect another.",
     advice=Advice(
         steps=(
-            Step("Wait for some seconds.", (Need.CONTROLLER_ACTS,)),
-            Step("If the problem lasts, look at the log of the controller's broker.", ()),
+            Task("Wait for some seconds.", (Need.CONTROLLER_ACTS,)),
+            Task("If the problem lasts, look at the log of the controller's broker.", ()),
         )
     ),
     expected="The controller elects another in-sync replica at once.",
@@ -67,8 +67,8 @@ UNDER_MIN_ISR: Final = AlertKind(
     meaning="The ISR is below min.insync.replicas, so writes with acks=all fail.",
     advice=Advice(
         steps=(
-            Step("Bring back the missing replicas.", (Need.BROKERS_AWAY,)),
-            Step("Look at the disks and the log of the lagging brokers.", (Need.BROKERS_LIVE,)),
+            Task("Bring back the missing replicas.", (Need.BROKERS_AWAY,)),
+            Task("Look at the disks and the log of the lagging brokers.", (Need.BROKERS_LIVE,)),
         ),
         remedies=(remedies.LOWER_MIN_ISR.given("writes cannot wait"),),
     ),

@@ -7,7 +7,7 @@ from typing import Final
 from controller.contract.alert_kinds.kind import MINUTE_MS, AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.remedies import controllership, partitions, reassignments, topics as remedies
-from controller.contract.remedies.remedy import Advice, Need, Step
+from controller.contract.remedies.remedy import Advice, Need, Task
 
 DELETION_STUCK: Final = AlertKind(
     name="DeletionStuck",
@@ -18,8 +18,8 @@ DELETION_STUCK: Final = AlertKind(
     advice=Advice(
         remedies=(controllership.MOVE_CONTROLLER.given("all of them are live", Need.BROKERS_LIVE),),
         steps=(
-            Step("Bring back the named brokers. The deletion continues when they return.", (Need.BROKERS_AWAY,)),
-            Step("The log of a live broker shows why it has not deleted.", (Need.BROKERS_LIVE,)),
+            Task("Bring back the named brokers. The deletion continues when they return.", (Need.BROKERS_AWAY,)),
+            Task("The log of a live broker shows why it has not deleted.", (Need.BROKERS_LIVE,)),
         ),
     ),
     expected="The controller asks the brokers again when they return, and then removes the topics.",
@@ -47,8 +47,8 @@ REASSIGNMENT_STUCK: Final = AlertKind(
     meaning="Reassignments do not end, because new replicas are not in sync.",
     advice=Advice(
         steps=(
-            Step("Bring back the named brokers.", (Need.BROKERS_AWAY,)),
-            Step("Look at the disks and the throttles of the named brokers.", (Need.BROKERS_LIVE,)),
+            Task("Bring back the named brokers.", (Need.BROKERS_AWAY,)),
+            Task("Look at the disks and the throttles of the named brokers.", (Need.BROKERS_LIVE,)),
         ),
         remedies=(reassignments.CANCEL_REASSIGNMENT.given("one of them never returns"),),
     ),

@@ -54,7 +54,7 @@ class Need(Enum):
     BROKERS_LIVE = "all named brokers are live"
 
 
-class Step(NamedTuple):
+class Task(NamedTuple):
     """Step that changes no znode, such as a look or the start of a broker, and its conditions."""
 
     says: str
@@ -123,7 +123,7 @@ class Advice(msgspec.Struct, frozen=True):
 
     look: str = ""
     remedies: tuple[Remedy, ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[Task, ...] = ()
 
     def in_words(self, release: Release = _NEWEST) -> str:
         """Return one text for a person."""
