@@ -12,7 +12,6 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from controller.contract.alert_kinds.brokers import BROKER_CRASHED, HANGS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import UNKNOWN_ZXID, BrokerId, PartitionId
@@ -31,6 +30,7 @@ from controller.restore import CHUNK_COUNT
 from controller.restore.context_of_rows import context_of_rows
 from controller.restore.stored_context import new_context
 from controller.rules.topic_ranks import TopicRanks
+from controller.says.alert_kinds.brokers import BROKER_CRASHED, HANGS
 from controller.view.types import Context
 from questions.doubts import STALE, check_of, hidden_by, silence
 from questions.past import Past, Replaced, Replacement

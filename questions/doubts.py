@@ -7,9 +7,9 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS, JobRow
+from controller.says.alert_kinds import kinds
 from controller.view.types import FOLLOWING
 from questions.picture import Picture, Present
 from wording.sentences import capital, counted, event_of, first_sentence, joined

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from controller.contract.alert_kinds.kinds import NO_CONTROLLER, SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.records import Record, RecordKind
 from controller.contract.row import Row
 from controller.contract.znode_table import Place
 from controller.restore.one_read import context_of_read
+from controller.says.alert_kinds.kinds import NO_CONTROLLER, SECTIONS
 from controller.step import steps
 from controller.view.types import Context
 from questions.picture import Origin, Picture, worst_first

@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import TopicPartition
 from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS, Row
 from controller.contract.znodes import Brokers
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from controller.view.health import reason_for
 from controller.view.types import Context, Header, Partition, Topic
 from questions.clients.groups import NO_CLIENTS, Clients

@@ -10,12 +10,12 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from controller.contract.alert_kinds.partitions import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import Writes
 from controller.contract.ids import NO_BROKER, BrokerId
 from controller.contract.metadata_rows import BrokerRow, ControllerRow, MigrationRow
 from controller.contract.row import Row
+from controller.says.alert_kinds.partitions import PARTITIONS_LEADERLESS, PARTITIONS_OFFLINE
 from controller.view.types import Header
 from wording.said import Said, line
 from wording.sentences import counted, listed, plural

@@ -8,11 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from questions import everywhere
-from questions.check import CheckHealth
+from questions.check.check import CheckHealth
 from questions.explain.subject import Explain
-from questions.may_restart import MayRestart
 from questions.question import Question, schema_of
 from questions.timeline.timeline import ShowTimeline
+from questions.whatif.may_restart import MayRestart
 from questions.whatif.question import WhatIf, WhatIfEach, WhatIfRolling
 
 _CLUSTER: Final = "cluster"

@@ -6,8 +6,8 @@ from enum import IntEnum
 from typing import Final
 
 from controller.contract.alert_row import Severity
-from questions.check import Checked, Health
-from questions.state import State
+from questions.check.check import Checked, Health
+from questions.check.state import State
 from transport.printable import printable
 
 

@@ -19,8 +19,8 @@ from controller.contract.row import Row
 from dashboards.errors import ServeError
 from ingest.errors import StoppedError
 from ingest.files.data_directory import Until
-from questions.known_clusters import now_ms, present_of
 from questions.memory import Memory
+from questions.page.known_clusters import now_ms, present_of
 from questions.picture import Picture, Present
 from questions.question import EVERYTHING_NOW, NotFoundError, Scope
 from streaming.config import BrokersConfig

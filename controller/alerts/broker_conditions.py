@@ -16,16 +16,16 @@ from controller.alerts.affected import WAITING_ISSUES, Affected, damage_in_words
 from controller.alerts.conditions import UNSENT_MS, Condition, excuse_of, maintained
 from controller.alerts.incidents import group_of
 from controller.alerts.occurrences import id_of
-from controller.contract.alert_kinds import kinds as kinds
-from controller.contract.alert_kinds.brokers import HANGS
-from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
-from controller.contract.remedies.brokers import DELETE_REGISTRATION
-from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT
-from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import EXAMPLES_NAMED, Outage
 from controller.model.context import Header
+from controller.says.alert_kinds import kinds as kinds
+from controller.says.alert_kinds.brokers import HANGS
+from controller.says.alert_kinds.kinds import AlertKind
+from controller.says.remedies.brokers import DELETE_REGISTRATION
+from controller.says.remedies.reassignments import CANCEL_REASSIGNMENT
+from controller.says.remedies.remedy import Advice
 from controller.view.gauges import REASSIGNING
 from controller.view.health import is_without_session, never_registered, whereabouts
 from controller.view.partition_issues import LAST_ONES, OFFLINE_ISSUES, PartitionIssue, parse_group

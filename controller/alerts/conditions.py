@@ -12,12 +12,12 @@ from typing import Final
 import msgspec
 
 from controller.alerts.occurrences import THE_CLUSTER, id_of
-from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
-from controller.contract.remedies.remedy import Advice
 from controller.model.context import Header
 from controller.rules.topic_ranks import UNRANKED
+from controller.says.alert_kinds.kinds import AlertKind
+from controller.says.remedies.remedy import Advice
 from wording.facts import Left
 from wording.sentences import listed
 

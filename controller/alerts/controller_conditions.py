@@ -7,15 +7,15 @@ from typing import Final
 
 from controller.alerts.conditions import Condition
 from controller.alerts.occurrences import THE_CLUSTER
-from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.ids import NO_BROKER, BrokerId
-from controller.contract.remedies.remedy import Advice
 from controller.contract.znode_table import Place
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.model.controllership import Ownership
 from controller.model.event import EventKind
+from controller.says.alert_kinds import kinds as kinds
+from controller.says.remedies.remedy import Advice
 from controller.view.advice import unless_harmful
 from controller.view.ensemble import ensemble_in_words
 from controller.view.flawed_znodes import no_controller_because, why_no_controller

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from controller.alerts.conditions import Condition
-from controller.contract.alert_kinds import kinds as kinds
-from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.forwarder_status import Ensemble, LargeZnode, LeftSession, ZooKeeperServer
 from controller.model.context import Header
+from controller.says.alert_kinds import kinds as kinds
+from controller.says.alert_kinds.kinds import AlertKind
 from controller.view.ensemble import ZXID_COUNTER, ensemble_at, lost_servers, trouble_sentence, voters_in_sync
 from wording.sentences import counted, listed, plural
 from wording.times import duration, time_of_day

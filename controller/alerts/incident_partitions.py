@@ -8,10 +8,10 @@ import msgspec
 
 from controller.alerts.affected import Affected
 from controller.alerts.conditions import Condition
-from controller.contract.alert_kinds.kinds import AlertKind
 from controller.contract.alert_row import Severity
 from controller.model.alert_state import EXAMPLES_NAMED, Outage
 from controller.model.context import Header
+from controller.says.alert_kinds.kinds import AlertKind
 from controller.view.health import whereabouts
 
 _NO_INCIDENT: Final = "partitions"

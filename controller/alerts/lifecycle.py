@@ -26,16 +26,16 @@ from controller.alerts.migration_conditions import conditions_of_migration, stan
 from controller.alerts.occurrences import THE_CLUSTER, forget_old, id_of
 from controller.alerts.partition_conditions import conditions_of_partitions
 from controller.alerts.topic_conditions import conditions_of_settings, conditions_of_topics
-from controller.contract.alert_kinds import kinds as kinds
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, AlertKind
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
-from controller.contract.remedies.remedy import Advice
 from controller.contract.znode_table import Place
 from controller.model.alert_state import ElectionPace, Occurrence, OpenAlert
 from controller.model.context import BOOTSTRAPPING, FOLLOWING, Header
 from controller.model.mutable_state import MutableState
 from controller.model.published_rows import PublishedRows
+from controller.says.alert_kinds import kinds as kinds
+from controller.says.alert_kinds.kinds import ALERT_KINDS, AlertKind
+from controller.says.remedies.remedy import Advice
 from controller.view.advice import advice_for
 from controller.view.ensemble import ensemble_in_words
 from controller.view.flawed_znodes import flawed_znodes

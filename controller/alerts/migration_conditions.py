@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from controller.alerts.conditions import Condition
-from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.ids import NO_BROKER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
 from controller.rules.migration_phases import LED_BY_KRAFT, MigrationPhase
+from controller.says.alert_kinds import kinds as kinds
 from controller.view.migration import broken_by_hand, epoch_raised, is_stuck, never_elected_count, next_step
 from wording.sentences import counted, in_brackets, plural
 

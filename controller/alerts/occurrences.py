@@ -10,13 +10,13 @@ from zlib import crc32
 
 import msgspec
 
-from controller.contract.alert_kinds.divergences import Disagreement
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, CONTROLLER_DISAGREES, LOG_DIR_FAILED, AlertKind
 from controller.contract.alert_row import Severity
 from controller.contract.ids import BrokerId
 from controller.model.alert_state import EXAMPLES_NAMED, Occurrence
 from controller.model.context import FOLLOWING, Header
 from controller.model.mutable_state import MutableState
+from controller.says.alert_kinds.divergences import Disagreement
+from controller.says.alert_kinds.kinds import ALERT_KINDS, CONTROLLER_DISAGREES, LOG_DIR_FAILED, AlertKind
 from controller.view.partition_issues import parse_group
 
 THE_CLUSTER: Final = "the cluster"

@@ -25,13 +25,13 @@ from controller.alerts.affected import (
 from controller.alerts.conditions import Condition
 from controller.alerts.controller_conditions import step_without_controller
 from controller.alerts.incident_partitions import IncidentPartitions
-from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
-from controller.contract.remedies.partitions import ELECT_UNCLEAN, FORBID_UNCLEAN
-from controller.contract.remedies.remedy import Advice
 from controller.model.alert_state import Outage
 from controller.model.context import Header
 from controller.rules.topic_ranks import rank_at
+from controller.says.alert_kinds import kinds as kinds
+from controller.says.remedies.partitions import ELECT_UNCLEAN, FORBID_UNCLEAN
+from controller.says.remedies.remedy import Advice
 from controller.view.advice import unless_harmful
 from controller.view.gauges import common_leader
 from controller.view.health import absence, is_without_trace, never_registered, whereabouts

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from controller.alerts.conditions import Condition
-from controller.contract.alert_kinds import kinds as kinds
 from controller.contract.alert_row import Severity
 from controller.contract.flaw import Flaw
-from controller.contract.remedies.remedy import Advice
-from controller.contract.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.alert_state import EXAMPLES_NAMED
 from controller.model.context import Header
+from controller.says.alert_kinds import kinds as kinds
+from controller.says.remedies.remedy import Advice
+from controller.says.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
 from controller.view.flawed_znodes import OF_ZNODES, FlawedZnode, stopping_starts, topic_znodes, topics_without_id
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from wording.sentences import counted, in_brackets, plural, verb

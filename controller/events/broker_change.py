@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import UNKNOWN_ZXID, BrokerEpoch, BrokerId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znodes import BrokerZnode
@@ -33,6 +32,7 @@ from controller.model.shutdown_requests import has_asked
 from controller.model.topics import Partition
 from controller.rules.releases import Release, least_release
 from controller.rules.states import PartitionState, ReplicaState
+from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
 from controller.view.ensemble import kept_its_connection
 from controller.view.gauges import replicas_by_broker

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, BrokerEpoch, BrokerId, ControllerEpoch
 from controller.contract.problem import UNUSABLE
 from controller.contract.records import Record
@@ -27,6 +26,7 @@ from controller.model.context import FOLLOWING, Header
 from controller.model.controllership import InItsName, Ownership
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
+from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
 from controller.view.rows import controller_row
 from wording.times import duration

@@ -8,13 +8,13 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import TopicPartition
 from controller.machines.partition_machine import with_initial_states
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Topic
 from controller.rules.states import ReplicaState
+from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
 
 # A topic that the controller seems to have loaded may also be one that its first notification brought.

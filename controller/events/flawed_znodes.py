@@ -12,7 +12,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.consequences import consequence_of
 from controller.contract.effect_rows import RefusedRow
 from controller.contract.flaw import Flaw, FoundFlaw
@@ -22,6 +21,7 @@ from controller.contract.znode_table import Place, locate
 from controller.contract.znodes import ZnodeError
 from controller.model.context import Header
 from controller.rules.setting_values import beyond_another, may_be_refused
+from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
 
 # A controller fails at the first flawed znode, so more are of no use. A broken tool may write very many.

@@ -10,7 +10,6 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, BrokerId, TopicPartition
 from controller.contract.records import Record
 from controller.contract.znode_table import ZnodePath
@@ -23,6 +22,7 @@ from controller.model.event import EventKind
 from controller.model.triggers import LogDirFailure
 from controller.rules import timing
 from controller.rules.states import ReplicaState
+from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
 
 

@@ -13,7 +13,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import NO_BROKER, NO_LEADER, BrokerEpoch, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.records import Record
@@ -29,6 +28,7 @@ from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.migration_phases import NEXT_PHASE, WITH_PULSE, MigrationPhase, PhaseEvidence
 from controller.rules.states import PartitionState, ReplicaState
+from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
 from controller.view.migration import epoch_raised
 from controller.view.state_epochs import count_state_epochs, never_elected

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.consequences import consequence_of
 from controller.contract.ids import UNKNOWN_ZXID, PartitionId, TopicPartition
 from controller.contract.records import Record, RecordKind
@@ -24,6 +23,7 @@ from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment, assignment_in, distinct
 from controller.rules.states import PartitionState
+from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
 from wording.sentences import counted, listed, plural
 

@@ -14,8 +14,6 @@ import msgspec
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
-from controller.contract.alert_kinds.divergences import Disagreement
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.inference.led_meanwhile import count_as_online_after
@@ -35,6 +33,8 @@ from controller.model.leadership import (
 from controller.model.mutable_state import MutableState
 from controller.model.topics import OverdueElection, Partition
 from controller.rules.states import PartitionState
+from controller.says.alert_kinds import kinds
+from controller.says.alert_kinds.divergences import Disagreement
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.transaction import Transaction
 from wording.sentences import listed

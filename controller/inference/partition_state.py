@@ -13,9 +13,6 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
-from controller.contract.alert_kinds.divergences import Disagreement
-from controller.contract.alert_kinds.kind import AlertKind
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import StateZnode
@@ -33,6 +30,9 @@ from controller.model.leadership import StateChange, Write, state_in
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
 from controller.rules.states import PartitionState
+from controller.says.alert_kinds import kinds
+from controller.says.alert_kinds.divergences import Disagreement
+from controller.says.alert_kinds.kind import AlertKind
 from controller.transaction.pending_events import before_state_change
 from controller.transaction.transaction import Transaction
 from wording.sentences import in_order

@@ -10,8 +10,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
-from controller.contract.alert_kinds.divergences import Disagreement
 from controller.contract.ids import TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import TopicZnode
@@ -29,6 +27,8 @@ from controller.model.leadership import Create
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules.assignment import ReplicaAssignment, assignment_in
+from controller.says.alert_kinds import kinds
+from controller.says.alert_kinds.divergences import Disagreement
 from controller.transaction.transaction import Transaction
 from wording.sentences import in_order
 

@@ -8,9 +8,9 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId
-from controller.contract.remedies.remedy import Advice, Need, Remedy
-from controller.contract.remedies.topics import ASSIGN_IDS, PUT_ID_BACK_AND_FAIL_OVER
 from controller.model.context import Header
+from controller.says.remedies.remedy import Advice, Need, Remedy
+from controller.says.remedies.topics import ASSIGN_IDS, PUT_ID_BACK_AND_FAIL_OVER
 from controller.view.flawed_znodes import (
     harming_failovers,
     mends_before_failover,

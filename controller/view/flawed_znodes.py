@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from controller.contract.consequences import CONSEQUENCES, Consequence, consequence_of
 from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.ids import NO_BROKER, BrokerId
-from controller.contract.remedies.remedy import Advice
 from controller.contract.znode_table import Place, place_of
 from controller.model.context import Header
+from controller.says.remedies.remedy import Advice
 from controller.view.partition_issues import PartitionIssue
 from wording.sentences import joined
 

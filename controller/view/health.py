@@ -7,7 +7,6 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.alert_kinds.brokers import BROKER_UNKNOWN
 from controller.contract.ids import NO_LEADER, BrokerId, PartitionId
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
@@ -16,6 +15,7 @@ from controller.model.tally import CountingRules
 from controller.model.topics import Partition, Topic
 from controller.rules.election import elect_offline
 from controller.rules.states import PartitionState
+from controller.says.alert_kinds.brokers import BROKER_UNKNOWN
 from wording.facts import Fact, Left, down, without_trace
 from wording.sentences import counted, joined, listed, one_of, verb
 

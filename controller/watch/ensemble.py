@@ -10,11 +10,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.alerts import occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.forwarder_status import Ensemble
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
 from controller.model.mutable_state import MutableState
 from controller.model.watch_state import EnsembleState, Pace
+from controller.says.alert_kinds import kinds
 from controller.view.ensemble import ZXID_COUNTER
 from wording.sentences import counted, listed, plural
 from wording.times import duration

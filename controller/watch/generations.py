@@ -14,7 +14,6 @@ from typing import Final
 from msgspec.structs import replace
 
 from controller.alerts import lifecycle, occurrences
-from controller.contract.alert_kinds import kinds
 from controller.contract.forwarder_status import decode_status
 from controller.contract.metadata_rows import BeginningRow
 from controller.contract.records import Position, Record, RecordKind
@@ -22,6 +21,7 @@ from controller.model.context import BOOTSTRAPPING, Context, Header
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Topics
 from controller.model.watch_state import RefusedGeneration
+from controller.says.alert_kinds import kinds
 from controller.transaction.conclusion import Conclusion, Outcome
 from controller.transaction.transaction import Transaction
 from wording.times import duration

@@ -14,8 +14,8 @@ import anyio
 import httpx
 import msgspec
 
-from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.decoding import JsonDecoder, UndecodableError
+from controller.says.alert_kinds.kind import NAME_PREFIX
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
 from dashboards.errors import ServeError

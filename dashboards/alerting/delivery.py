@@ -15,10 +15,10 @@ from dashboards.alerting.registry import ActiveAlerts, AlertRegistry, of_forgott
 from dashboards.alerting.sender import Sender
 from dashboards.errors import ServeError
 from outputs.reading import ReadingCounts, ReadingSnapshot
+from questions.check.incidents import Incident, known_incidents
 from questions.clients.teams import NO_TEAMS, Teams
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import silent_process
-from questions.incidents import Incident, known_incidents
 from questions.memory import Memory
 
 _LOOK_SECONDS = 0.25

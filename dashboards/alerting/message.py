@@ -9,15 +9,15 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from controller.contract.alert_kinds.kind import NAME_PREFIX
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.ids import BrokerId
+from controller.says.alert_kinds.kind import NAME_PREFIX
+from controller.says.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from dashboards.alerting.config import AlertmanagerConfig
+from questions.check.damage import Damage
+from questions.check.incidents import DAMAGING, Incident, is_own
 from questions.clients.teams import Team
-from questions.damage import Damage
 from questions.doubts import STALE
-from questions.incidents import DAMAGING, Incident, is_own
 from transport.printable import label_value, printable
 from wording.sentences import counted, event_of, joined, listed, plural
 from wording.times import moment, rfc3339

@@ -14,15 +14,15 @@ from enum import Enum
 
 import msgspec
 
-from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.gauges_row import GaugesRow
+from controller.says.alert_kinds.kind import NAME_PREFIX
 from dashboards.alerting.config import OWN_LABELS, AlertmanagerConfig
 from dashboards.alerting.message import SEVERITY_LABELS, TEAM, Labels, Message, TopicsByTeam, messages_of, title_of
+from questions.check.incidents import Incident, incident_of
 from questions.clients.teams import NO_TEAMS, Teams
 from questions.cluster_rows import ClusterSnapshot
 from questions.doubts import STALE
-from questions.incidents import Incident, incident_of
 
 BROKER_VIEW = "BrokerViewStale"
 FINALIZED_TOO_EARLY = "FinalizedTooEarly"

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from markupsafe import escape
 
 from controller.contract.ids import BrokerId
-from questions.overview.recent import News, StateSpan, Strip
-from questions.state import State
+from questions.check.state import State
+from questions.page.recent import News, StateSpan, Strip
 from transport.printable import printable
 from wording.sentences import listed
 from wording.times import time_of_day

@@ -27,9 +27,9 @@ from dashboards.drawn_map.canvas import (
     segment,
     shortened,
 )
-from questions.overview.impact_map import AFFECTED, ImpactMap, MapLine, Moment, Square, SquareState
-from questions.overview.overview import BrokerCell, Overview, Rack
-from questions.overview.recent import Strip
+from questions.page.impact_map import AFFECTED, ImpactMap, MapLine, Moment, Square, SquareState
+from questions.page.overview import BrokerCell, Overview, Rack
+from questions.page.recent import Strip
 from transport.printable import printable
 from wording.sentences import counted
 from wording.times import duration, near

@@ -25,10 +25,10 @@ from dashboards.catalogue.table import CATALOGUE
 from dashboards.exporter.cluster_samples import CLUSTER_SAMPLES
 from dashboards.exporter.scrape import DetailLimits, ReadyCluster, Scrape, ready_clusters
 from outputs.reading import ReadingCounts
+from questions.check.state import State, counts_of, state_by
 from questions.cluster_rows import ClusterSnapshot
 from questions.memory import Memory
 from questions.picture import Present
-from questions.state import State, counts_of, state_by
 from transport.forwarding import Lag
 
 

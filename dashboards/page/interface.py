@@ -10,10 +10,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from questions import everywhere
-from questions.history import ShowHistory
-from questions.may_restart import MayRestart
 from questions.moments import TIMES
-from questions.pages import (
+from questions.page.history import ShowHistory
+from questions.page.pages import (
     ExplainController,
     ExplainPartition,
     LoseBrokers,
@@ -24,9 +23,10 @@ from questions.pages import (
     ShowGroups,
     ShowTopic,
 )
+from questions.page.search import Search, SearchAll
+from questions.page.topics import ListTopics
 from questions.question import Question, schema_of
-from questions.search import Search, SearchAll
-from questions.topics import ListTopics
+from questions.whatif.may_restart import MayRestart
 
 
 class PagePath(NamedTuple):

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from dashboards.alerting.config import STALE_AFTER_SECONDS
-from questions.overview.incident_cards import Presentation
+from questions.page.incident_cards import Presentation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,13 +14,13 @@ from dashboards.page.interface import PagePath, parameters
 from dashboards.page.newest_pages import PageConfig, PageState
 from questions.explain.explanation import Explanation
 from questions.explain.subject import NUMBER
-from questions.history import History, recent_lanes
-from questions.known_clusters import KnownCluster, KnownClusters
 from questions.moments import TIMES, read_moment
-from questions.overview.overview import Overview
-from questions.pages import BrokerAnswer, TopicAnswer
+from questions.page.history import History, recent_lanes
+from questions.page.known_clusters import KnownCluster, KnownClusters
+from questions.page.overview import Overview
+from questions.page.pages import BrokerAnswer, TopicAnswer
+from questions.page.search import subject_of
 from questions.question import NotFoundError, Question, UnknownClusterError
-from questions.search import subject_of
 from questions.timeline.timeline import Timeline
 
 _FIELD: Final = re.compile(r"field `(\w+)`|at `\$\.(\w+)")  # in messages of msgspec

@@ -30,10 +30,10 @@ from dashboards.serving.http import Pool
 from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from outputs.transitions import Transitions
 from questions.clients.groups import NO_CLIENTS
-from questions.known_clusters import ClientsOf, KnownClusters, now_ms
 from questions.memory import Memory
-from questions.overview.overview import Overview
-from questions.search import Found, page_of
+from questions.page.known_clusters import ClientsOf, KnownClusters, now_ms
+from questions.page.overview import Overview
+from questions.page.search import Found, page_of
 
 _STATIC: Final = Path(__file__).parent / "static"
 _SERVED: Final = (".css", ".js", ".svg")

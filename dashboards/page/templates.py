@@ -17,13 +17,13 @@ from controller.contract.ids import BrokerId
 from dashboards.drawn_map.canvas import NARROW, WIDE, segment
 from dashboards.drawn_map.map import Drawn, drawn_map
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, folded_lanes, word_of
-from questions.history import WINDOWS_SECONDS
-from questions.overview.impact_map import ImpactMap, Moment
-from questions.overview.incident_cards import Card
-from questions.overview.overview import Overview, Rack
-from questions.overview.recent import Strip
+from questions.check.state import WORDS, ClusterState, State
+from questions.page.history import WINDOWS_SECONDS
+from questions.page.impact_map import ImpactMap, Moment
+from questions.page.incident_cards import Card
+from questions.page.overview import Overview, Rack
+from questions.page.recent import Strip
 from questions.picture import Beginning
-from questions.state import WORDS, ClusterState, State
 from questions.timeline.events import EntryKind
 from questions.timeline.lanes import LaneCondition
 from questions.timeline.timeline import Timeline, folded

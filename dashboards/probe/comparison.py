@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.job_row import CLOCKS_AGREE_WITHIN_MS
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.znode_table import Place
 from controller.rules.states import PartitionState
+from controller.says.alert_kinds import kinds
 from dashboards.probe.broker import BrokerView, Leader
 from outputs.reading import ReadingCounts
 from questions.cluster_rows import ClusterSnapshot

@@ -19,7 +19,7 @@ from dashboards.probe.kept_groups import keep_groups, kept_groups
 from questions.clients.groups import troubled_in
 from questions.clients.known_groups import KnownGroups, Round, Troubled, after_round
 from questions.cluster_rows import ClusterSnapshot
-from questions.known_clusters import now_ms
+from questions.page.known_clusters import now_ms
 from wording.times import rfc3339
 
 # A round has this many intervals. Its remaining groups stay as they were, and the next round begins with them.

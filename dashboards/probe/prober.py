@@ -43,8 +43,8 @@ from dashboards.probe.quorum import QuorumProbe, is_asked
 from outputs.reading import ReadingCounts
 from questions.clients.known_groups import NO_GROUPS, KnownGroups
 from questions.cluster_rows import ClusterSnapshot
-from questions.known_clusters import now_ms
 from questions.memory import Memory
+from questions.page.known_clusters import now_ms
 from wording.sentences import counted
 from wording.times import rfc3339
 

@@ -35,7 +35,7 @@ from migration.nodes.nodes import Mode, Node, Nodes, Quorum
 from migration.nodes.requests import ask_nodes
 from outputs.kafka_node import NodeError
 from questions.cluster_rows import ClusterSnapshot
-from questions.known_clusters import now_ms
+from questions.page.known_clusters import now_ms
 from transport.kafka_login import KafkaLogin
 from wording.sentences import counted, listed, plural
 from wording.times import rfc3339

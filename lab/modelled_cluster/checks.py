@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.contract.alert_row import AlertRow
 from controller.contract.effect_rows import Request, Status, Transition
 from controller.contract.gauges_row import GaugesRow
@@ -24,6 +23,7 @@ from controller.restore.stored_context import changed_chunks, encode_header, new
 from controller.rules.releases import Release, profile_of
 from controller.rules.settings import GivenSettings
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+from controller.says.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.step import step, steps
 from controller.view.counting import count_gauges
 from controller.view.health import judged

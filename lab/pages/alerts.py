@@ -1,11 +1,11 @@
-"""Print `reference/alerts.md` from the kinds in `controller.contract.alert_kinds.kinds`. `make docs` runs it."""
+"""Print `reference/alerts.md` from the kinds in `controller.says.alert_kinds.kinds`. `make docs` runs it."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
 
-from controller.contract.alert_kinds.kinds import SECTIONS, AlertKind
+from controller.says.alert_kinds.kinds import SECTIONS, AlertKind
 from wording.times import duration
 
 _HEAD = """# Alerts

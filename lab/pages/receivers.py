@@ -22,7 +22,7 @@ from controller.step import steps
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import message_of
 from lab.pages import ROOT
-from questions.incidents import known_incidents
+from questions.check.incidents import known_incidents
 from questions.memory import Memory
 from tests import recorded_moment
 from tests.programs import program

@@ -1,12 +1,12 @@
-"""Print `reference/remedies.md` from the remedies in `controller/contract/remedies/`. `make docs` runs it."""
+"""Print `reference/remedies.md` from the remedies in `controller/says/remedies/`. `make docs` runs it."""
 
 from __future__ import annotations
 
 import sys
 import textwrap
 
-from controller.contract.remedies import brokers, controllership, migration, partitions, reassignments, topics
-from controller.contract.remedies.remedy import Remedy, Way
+from controller.says.remedies import brokers, controllership, migration, partitions, reassignments, topics
+from controller.says.remedies.remedy import Remedy, Way
 
 _SUBJECTS = {
     "The controller": controllership,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from controller.contract.alert_kinds.kinds import OLD_MIGRATION
-from controller.contract.remedies.controllership import DELETE_PREFERRED_REQUEST, MOVE_CONTROLLER, RAISE_EPOCH
-from controller.contract.remedies.migration import DELETE_MIGRATION, DELETE_MIGRATION_ALONE
-from controller.contract.remedies.reassignments import DELETE_REASSIGNMENT_REQUEST
-from controller.contract.remedies.remedy import Advice
 from controller.contract.znodes import ZnodeError, decode_epoch
+from controller.says.alert_kinds.kinds import OLD_MIGRATION
+from controller.says.remedies.controllership import DELETE_PREFERRED_REQUEST, MOVE_CONTROLLER, RAISE_EPOCH
+from controller.says.remedies.migration import DELETE_MIGRATION, DELETE_MIGRATION_ALONE
+from controller.says.remedies.reassignments import DELETE_REASSIGNMENT_REQUEST
+from controller.says.remedies.remedy import Advice
 from migration.nodes.nodes import Mode
 from migration.preflight.check import Check, Fault, Hazard
 from migration.preflight.tree import BROKERS, CONTROLLER, MIGRATION, STATES, Owner, Tree

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from controller.contract.alert_kinds.kinds import DUPLICATE_TOPIC_ID, MISSING_TOPIC_ID, TOPIC_UNLOADABLE
 from controller.contract.ids import BrokerId
-from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
+from controller.says.alert_kinds.kinds import DUPLICATE_TOPIC_ID, MISSING_TOPIC_ID, TOPIC_UNLOADABLE
+from controller.says.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
 from migration.preflight.check import Check, Fault, Hazard
 from migration.preflight.tree import BROKERS, DELETIONS, STATES, TOPIC_CONFIGS, TOPICS, Tree
 from wording.sentences import listed

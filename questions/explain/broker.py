@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from controller.contract.ids import BrokerId
-from controller.contract.remedies.reassignments import REASSIGN
 from controller.contract.row import NOT_KNOWN_MS
 from controller.rules.releases import release_word
+from controller.says.remedies.reassignments import REASSIGN
 from controller.view.flawed_znodes import FlawedZnode, flawed_znodes
 from controller.view.health import is_without_session, whereabout
 from controller.view.returns import bring_back

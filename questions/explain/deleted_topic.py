@@ -12,15 +12,15 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from controller.contract.ids import NO_LEADER, PartitionId
-from controller.contract.remedies.remedy import Remedy
-from controller.contract.remedies.topics import (
+from controller.contract.znode_table import locate
+from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode
+from controller.says.remedies.remedy import Remedy
+from controller.says.remedies.topics import (
     DELETE_DELETION_ENTRY,
     DELETE_PARTITION_ZNODES,
     DELETE_SETTINGS,
     WRITE_TOPIC_BACK,
 )
-from controller.contract.znode_table import locate
-from controller.contract.znodes import Brokers, StateZnode, ZnodeError, decode
 from controller.view.flawed_znodes import flawed_znodes
 from questions.explain.causes import last_writes
 from questions.explain.explanation import Certainty, Explanation, Statement, explanation_of, findings_about

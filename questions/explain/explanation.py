@@ -9,7 +9,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, Zxid
-from questions.check import Finding, finding_of
+from questions.check.check import Finding, finding_of
 from questions.doubts import blindness, doubts_beside
 from questions.picture import Beginning, Picture
 from wording.facts import without_zxid

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.effect_rows import WITHDRAWN, Transition
 from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
@@ -13,6 +12,7 @@ from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
 from controller.rules.releases import CAPPED_SINCE
+from controller.says.alert_kinds import kinds
 from controller.view.advice import advice_for
 from controller.view.flawed_znodes import flawed_znodes, no_controller_because
 from controller.view.health import (

@@ -7,11 +7,11 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.ids import PartitionId, TopicPartition
 from controller.contract.problem import UNUSABLE
-from controller.contract.remedies.topics import PUT_ID_BACK
 from controller.rules.states import ReplicaState
+from controller.says.alert_kinds import kinds
+from controller.says.remedies.topics import PUT_ID_BACK
 from controller.view.flawed_znodes import topics_without_id
 from controller.view.health import absence
 from controller.view.held_back import DELETING_MS, deletion_off

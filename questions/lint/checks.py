@@ -6,14 +6,14 @@ from collections.abc import Iterable, Iterator
 from functools import cache, partial
 from typing import Final
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import Severity
 from controller.contract.flaw import Flaw
 from controller.contract.ids import NO_LEADER, BrokerId
-from controller.contract.remedies.controllership import MOVE_CONTROLLER, RAISE_EPOCH
-from controller.contract.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_ISR
-from controller.contract.remedies.reassignments import REASSIGN
-from controller.contract.remedies.remedy import Advice
+from controller.says.alert_kinds import kinds
+from controller.says.remedies.controllership import MOVE_CONTROLLER, RAISE_EPOCH
+from controller.says.remedies.partitions import FORBID_UNCLEAN, LOWER_MIN_ISR
+from controller.says.remedies.reassignments import REASSIGN
+from controller.says.remedies.remedy import Advice
 from controller.view.flawed_znodes import FlawedZnode, flawed_znodes as view_of_flawed
 from controller.view.gauges import common_leader, replicas_by_broker
 from controller.view.health import is_without_session, needed_in_sync, never_registered

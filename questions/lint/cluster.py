@@ -10,7 +10,7 @@ import msgspec
 
 from controller.contract.alert_row import Severity
 from controller.contract.records import Record
-from controller.contract.remedies.remedy import Advice
+from controller.says.remedies.remedy import Advice
 from controller.view.types import Partition, Topic
 from questions.picture import Picture
 

@@ -9,17 +9,17 @@ from itertools import chain
 from operator import itemgetter
 from typing import Final
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import Severity
 from controller.contract.consequences import consequence_of, flaw_of
-from controller.contract.remedies.controllership import DELETE_PREFERRED_REQUEST
-from controller.contract.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
-from controller.contract.remedies.remedy import Advice
-from controller.contract.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
 from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znode_table import locate
 from controller.contract.znodes import Flaw, StateZnode, TopicZnode, ZnodeError, decode, decode_config
 from controller.rules.setting_definitions import TOPIC_SETTINGS
+from controller.says.alert_kinds import kinds
+from controller.says.remedies.controllership import DELETE_PREFERRED_REQUEST
+from controller.says.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
+from controller.says.remedies.remedy import Advice
+from controller.says.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
 from controller.view.types import THROTTLES
 from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
 from questions.lint.cluster import CONFIGS, LISTED, NOTIFICATIONS, TOPICS, LintCheck, Linted

@@ -13,8 +13,8 @@ from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.problem import Problem
 from controller.view.flawed_znodes import harming_failovers
 from controller.view.types import Context
+from questions.check.damage import TopicDamage, damage_of, groups_in
 from questions.clients.groups import Impact
-from questions.damage import TopicDamage, damage_of, groups_in
 from questions.explain.subject import read_partition
 from questions.picture import Picture
 from questions.question import NotFoundError, Question, meaning

@@ -11,9 +11,9 @@ from typing import Final
 
 import msgspec
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import NO_LEADER, BrokerId
+from controller.says.alert_kinds import kinds
 from controller.view.types import Context, Header
 from questions.picture import Picture
 from questions.whatif.consequences import place_of

@@ -22,7 +22,7 @@ from cli.mcp_server import server
 from cli.mcp_server.server import NoAnswerError, WorkerAnswers
 from cli.mcp_server.tools import TOOLS, ToolCall
 from questions.explain.explanation import Explanation
-from questions.may_restart import Restartable
+from questions.whatif.may_restart import Restartable
 from streaming.processes import descendants
 from tests import recorded_moment
 from tests.waiting import eventually

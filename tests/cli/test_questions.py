@@ -20,14 +20,14 @@ from cli.printing.standard_output import plain_lines
 from cli.sources.records import FilesSource
 from controller.contract.alert_row import Severity
 from controller.contract.ids import TopicPartition
-from questions.check import Finding, Health, check
+from questions.check.check import Finding, Health, check
+from questions.check.state import State
 from questions.everywhere.lint import Lint
 from questions.explain.broker import explain_broker
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.picture import Beginning, Picture
 from questions.question import Scope
-from questions.state import State
 from tests.kept_texts import assert_as_before
 from tests.questions.cluster import broker, brokers, controller, look, state, topic
 from tests.recorded_moment import MOMENT_MS

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 from hypothesis import HealthCheck, Phase, example, given, seed, settings, strategies as st
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.records import Record
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from tests.conformance.agreement import Agreement, account_of, differences, moves_agreement, requests_agreement
 from tests.conformance.gauge_samples import OF_BROKER, OF_CONTROLLER
 from tests.conformance.live_watch import watched_live

@@ -8,14 +8,14 @@ from itertools import combinations
 import pytest
 
 from controller.alerts import lifecycle
-from controller.contract.alert_kinds import kinds as kinds, replica
-from controller.contract.alert_kinds.kind import AlertKind
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.gauges_row import GaugesRow, Maintenance
 from controller.contract.records import RecordKind
 from controller.contract.row import Row
+from controller.says.alert_kinds import kinds as kinds, replica
+from controller.says.alert_kinds.kind import AlertKind
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from tests.controller.znode_history import ZnodeHistory, broker_znode, controller_znode, on
 
 MINUTE_MS = 60_000

@@ -2,10 +2,10 @@
 
 import pytest
 
-from controller.contract.alert_kinds import kinds
 from controller.contract.consequences import consequence_of, flaw_of
 from controller.contract.kafka_json import NoJsonError, value_in
 from controller.contract.znodes import Flaw
+from controller.says.alert_kinds import kinds
 from controller.view.flawed_znodes import flawed_znodes, no_controller_because, stopping_starts, why_no_controller
 from tests.controller.znode_history import ZnodeHistory
 

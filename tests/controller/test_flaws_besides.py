@@ -13,11 +13,11 @@ from controller.contract.flaw import Flaw, FoundFlaw
 from controller.contract.forwarder_status import ForwarderStatus
 from controller.contract.problem import Problem
 from controller.contract.records import RecordKind
-from controller.contract.remedies.controllership import MOVE_CONTROLLER
-from controller.contract.remedies.remedy import Advice, Need, Task
 from controller.contract.znode_table import Place, locate, place_of
 from controller.model.context import LOOK
 from controller.rules.flaws_besides import Grant, flaw_beside, flaws_besides
+from controller.says.remedies.controllership import MOVE_CONTROLLER
+from controller.says.remedies.remedy import Advice, Need, Task
 from controller.view.advice import advice_for, harm_of_failover
 from controller.view.flawed_znodes import flawed_znodes, harming_failovers, no_controller_because
 from controller.view.held_back import held_back

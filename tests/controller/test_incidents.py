@@ -9,9 +9,9 @@ from itertools import product
 
 import pytest
 
-from controller.contract.alert_kinds.divergences import CONTROLLER_DISAGREES
 from controller.contract.alert_row import AlertRow, Severity
 from controller.model.context import Context
+from controller.says.alert_kinds.divergences import CONTROLLER_DISAGREES
 from tests.controller.znode_history import (
     ZnodeHistory,
     broker_znode,

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory
 from tests.kept_texts import assert_as_before

@@ -22,9 +22,9 @@ from dashboards.page import templates
 from dashboards.page.newest_pages import PageConfig
 from dashboards.serving.connections import HttpFigures
 from dashboards.serving.http import HttpServer
-from questions.known_clusters import KnownClusters
 from questions.memory import Memory
-from questions.overview.overview import worst_first
+from questions.page.known_clusters import KnownClusters
+from questions.page.overview import worst_first
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Story
 from tests.dashboards.recorded_cases import recorded_story

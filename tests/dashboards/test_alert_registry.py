@@ -11,8 +11,8 @@ from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message, message_of, messages_of
 from dashboards.alerting.registry import ActiveAlerts, AlertRegistry, Finder, of_outputs
 from dashboards.alerting.sender import Sender
+from questions.check.incidents import known_incidents
 from questions.clients.teams import read_teams
-from questions.incidents import known_incidents
 from questions.memory import Memory
 
 CONFIG = AlertmanagerConfig(resolve_timeout_seconds=300)

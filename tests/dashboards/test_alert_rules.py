@@ -13,9 +13,9 @@ from pathlib import Path
 import promql_parser
 import pytest
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow, Severity
 from controller.contract.problem import UNUSABLE_WORDS
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import SEVERITY_LABELS, message_of
 from dashboards.alerting.registry import BROKER_VIEW, FINALIZED_TOO_EARLY

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import Severity
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.message import LONGEST_TITLE, title_of
 from tests.dashboards.test_receivers import row_of
 

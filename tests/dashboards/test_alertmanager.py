@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.contract.alert_kinds.kind import NAME_PREFIX
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
+from controller.says.alert_kinds.kind import NAME_PREFIX
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.message import SEVERITY_LABELS
 from tests.dashboards.alertmanager_server import AlertmanagerServer
 from tests.waiting import eventually

@@ -9,9 +9,9 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from controller.contract.alert_kinds.kind import NAME_PREFIX
 from controller.contract.alert_row import AlertRow
 from controller.contract.outputs import BadRowError, decode_row, encode_row
+from controller.says.alert_kinds.kind import NAME_PREFIX
 from dashboards.alerting.alertmanager import Alertmanager, RefusedError
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message, message_of

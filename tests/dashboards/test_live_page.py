@@ -18,11 +18,11 @@ from cli.main import main
 from controller.contract.alert_row import Severity
 from controller.contract.problem import UNUSABLE, Problem
 from dashboards.exporter.config import ServeConfig
-from questions.damage import PROBLEMS_OF_CLIENTS
+from questions.check.damage import PROBLEMS_OF_CLIENTS
 from questions.explain.explanation import Explanation
-from questions.overview.overview import Overview
-from questions.pages import BrokerAnswer
-from questions.topics import TopicLine, TopicList, TopicTotals
+from questions.page.overview import Overview
+from questions.page.pages import BrokerAnswer
+from questions.page.topics import TopicLine, TopicList, TopicTotals
 from questions.whatif.question import Losses
 from tests.dashboards.visits import AXE, HOSTILE
 from tests.rows import Rows

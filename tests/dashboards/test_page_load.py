@@ -15,7 +15,7 @@ from dashboards.page.interface import API
 from dashboards.page.newest_pages import NewestPages, PageState
 from dashboards.serving import http
 from lab.bench.serve import BROKERS, Outputs, serving
-from questions.known_clusters import KnownCluster
+from questions.page.known_clusters import KnownCluster
 from tests.dashboards.page_load import ask_and_leave, asking, at_once, slowest_seconds, status_of
 from tests.waiting import eventually
 from transport.address import JournalAddress

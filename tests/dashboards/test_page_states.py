@@ -20,9 +20,9 @@ from controller.contract.outputs import OUTPUTS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from dashboards.page.interface import API
+from questions.check.state import State
 from questions.clients.teams import read_teams
-from questions.overview.recent import KnownPast, hours_of
-from questions.state import State
+from questions.page.recent import KnownPast, hours_of
 from tests.dashboards import components, page_cases
 from tests.dashboards.page_cases import LONG_NAME, MINUTE_MS, Size, Story
 from tests.dashboards.page_pictures import SHOTS

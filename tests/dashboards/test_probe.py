@@ -13,7 +13,7 @@ from kafka.admin import NewTopic
 
 from cli.embedded.kafka import KafkaBroker
 from cli.embedded.process import free_port
-from controller.contract.alert_kinds.brokers import HANGS
+from controller.says.alert_kinds.brokers import HANGS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
 from dashboards.probe.broker import BrokerConnection, Leader, ProbeError, choose_endpoint

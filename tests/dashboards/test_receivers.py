@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
 from lab.pages import receivers

@@ -10,7 +10,7 @@ import pytest
 
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.exporter.config import ServeConfig
-from questions.may_restart import Obstacle, Restartable, Verdict
+from questions.whatif.may_restart import Obstacle, Restartable, Verdict
 from tests.rows import Rows
 from transport.address import JournalAddress
 

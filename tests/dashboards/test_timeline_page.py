@@ -12,7 +12,7 @@ import pytest
 from controller.contract.effect_rows import Transition
 from dashboards.exporter.config import ServeConfig
 from outputs.reading import FOLLOWED_OUTPUTS
-from questions.history import History
+from questions.page.history import History
 from tests.controller.znode_history import ZnodeHistory
 from tests.dashboards.visits import HOSTILE
 from tests.waiting import eventually

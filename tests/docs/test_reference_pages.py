@@ -7,10 +7,10 @@ import re
 import pytest
 
 from controller.alerts import controller_conditions, partition_conditions
-from controller.contract.alert_kinds import kinds
-from controller.contract.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.rules.migration_phases import NEXT_PHASE
 from controller.rules.states import PARTITION_VALID_PREVIOUS, REPLICA_VALID_PREVIOUS
+from controller.says.alert_kinds import kinds
+from controller.says.alert_kinds.kinds import ALERT_KINDS, SECTIONS
 from controller.view import held_back
 from lab.pages import DOCS
 from migration.preflight.check import Hazard, nothing

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from controller.contract.alert_kinds.kind import NAME_PREFIX
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
+from controller.says.alert_kinds.kind import NAME_PREFIX
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.registry import BROKER_VIEW, FINALIZED_TOO_EARLY
 from questions.doubts import STALE
 

@@ -35,20 +35,20 @@ from ingest.files.history import FileHistory
 from ingest.observed.observations import Value
 from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
-from questions.check import check
+from questions.check.check import check
 from questions.everywhere.lint import Lint
 from questions.explain.key import ExplainKey
 from questions.explain.subject import read_subject
 from questions.gathering import Gathering
 from questions.known_brokers import UnknownBrokersError
-from questions.may_restart import restartable
 from questions.memory import Memory
 from questions.picture import Picture
-from questions.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
 from questions.question import Scope
 from questions.timeline.events import HistorySpan, Selection, TimelineRows
 from questions.timeline.timeline import timeline_of
 from questions.whatif.hypothetical_cluster import NoControllerError
+from questions.whatif.may_restart import restartable
+from questions.whatif.placement import Goal, UnplaceableError, least_movement, placed_by_kafka
 from questions.whatif.rolling import rank_losses, rolling_order
 from questions.whatif.scenario import Step, StepKind, brokers_in, play
 from streaming.config import BrokersConfig

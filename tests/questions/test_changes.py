@@ -9,8 +9,8 @@ from controller.contract.gauges_row import GaugesRow
 from controller.contract.metadata_rows import TopicRow
 from questions.clients.groups import NO_CLIENTS
 from questions.memory import Memory
-from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overview, Overviews
+from questions.page.incident_cards import Presentation
+from questions.page.overview import Overview, Overviews
 from tests.dashboards import page_cases
 from tests.dashboards.page_cases import Size, Story
 from wording.times import moment

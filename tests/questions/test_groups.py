@@ -14,8 +14,8 @@ from questions.clients.teams import read_teams
 from questions.explain.explanation import Explanation
 from questions.explain.subject import explain_group, read_subject
 from questions.explain.topic import explain_topic
-from questions.may_restart import restartable
 from questions.picture import Picture
+from questions.whatif.may_restart import restartable
 from tests.questions.cluster import brokers, controller as controlled_by, look, topic
 
 TEAMS = read_teams({"pay*": {"team": "payments", "contact": "#pay", "rank": 1}})

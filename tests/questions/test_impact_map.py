@@ -9,11 +9,11 @@ import pytest
 
 from controller.contract.gauges_row import GaugesRow
 from controller.contract.ids import BrokerId
-from questions.damage import place_of
+from questions.check.damage import place_of
 from questions.memory import Memory
-from questions.overview.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, SquareState, impact_map
-from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overviews, ShownMoment
+from questions.page.impact_map import AFFECTED, Asked, ImpactMap, MapLine, Moment, SquareState, impact_map
+from questions.page.incident_cards import Presentation
+from questions.page.overview import Overviews, ShownMoment
 from questions.whatif.rolling import rank_losses
 from questions.whatif.scenario import Step, StepKind, play
 from tests.dashboards import page_cases

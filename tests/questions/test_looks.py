@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from controller.contract.ids import TopicPartition
 from ingest.complete_read import CompleteRead
 from ingest.observed.observations import Value
-from questions.check import check
+from questions.check.check import check
+from questions.check.state import State, in_counts
 from questions.doubts import hidden_by
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
@@ -17,7 +18,6 @@ from questions.explain.explanation import Certainty, Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.picture import Picture, Present
-from questions.state import State, in_counts
 from tests.questions.cluster import MINUTE_MS, broker, brokers, controller, look, settings, state, topic
 from tests.rows import Rows
 

@@ -27,12 +27,12 @@ from starlette.applications import Starlette
 
 from cli.printing.probe import probe_line, probe_state
 from cli.printing.standard_output import plain_lines
-from controller.contract.alert_kinds.brokers import HANGS
 from controller.contract.alert_row import AlertRow
 from controller.contract.forwarder_status import MaintenanceWindow
 from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
 from controller.contract.row import Row
+from controller.says.alert_kinds.brokers import HANGS
 from controller.view.types import Context
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
@@ -43,14 +43,14 @@ from dashboards.page.newest_pages import PageConfig
 from dashboards.page.routes import LivePage
 from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
-from questions.check import check
+from questions.check.check import check
+from questions.check.damage import groups_in
+from questions.check.incidents import incident_of, known_incidents
+from questions.check.state import State
 from questions.clients.teams import read_teams
-from questions.damage import groups_in
 from questions.gathering import worst_first
-from questions.incidents import incident_of, known_incidents
 from questions.memory import Memory
 from questions.picture import Origin, Picture, Present
-from questions.state import State
 from tests.controller.trace_language import obey
 from tests.dashboards import page_cases
 from tests.dashboards.grafana_boards import Filling, all_boards

@@ -13,10 +13,10 @@ from controller.step import steps
 from outputs.reading import FOLLOWED_OUTPUTS
 from questions.cluster_rows import ClusterSnapshot
 from questions.explain.explanation import Explanation
-from questions.known_clusters import KnownCluster, KnownClusters
 from questions.memory import Memory
-from questions.overview.incident_cards import Presentation
-from questions.pages import ExplainController, ExplainPartition, ShowBroker, ShowTopic
+from questions.page.incident_cards import Presentation
+from questions.page.known_clusters import KnownCluster, KnownClusters
+from questions.page.pages import ExplainController, ExplainPartition, ShowBroker, ShowTopic
 from questions.past import PAST_ROWS, Past, Replacement
 from questions.picture import Picture, Present
 from questions.question import NotFoundError, Question

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from controller.contract.ids import TopicPartition
 from controller.model.context import Context
-from questions.placement import Goal, UnplaceableError, current_assignment, least_movement, placed_by_kafka
+from questions.whatif.placement import Goal, UnplaceableError, current_assignment, least_movement, placed_by_kafka
 from tests.controller.znode_history import ZnodeHistory, broker_znode
 
 

@@ -25,7 +25,7 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
-from questions.placement import current_assignment, placed_by_kafka
+from questions.whatif.placement import current_assignment, placed_by_kafka
 from streaming.java.installation import find_java
 from tests.lanes import in_gate
 from tests.older_releases import KAFKA_TOOLS, class_path_of, older_jars

@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from questions.known_brokers import UnknownBrokersError
-from questions.may_restart import Obstacle, Restartable, TopicCount, Verdict, restartable
 from questions.picture import Picture, Present
+from questions.whatif.may_restart import Obstacle, Restartable, TopicCount, Verdict, restartable
 from tests.questions.cluster import brokers, controller, look, settings, state, topic
 
 WELL = {

@@ -8,8 +8,8 @@ from controller.contract.ids import INTERNAL_TOPICS, BrokerId
 from controller.restore.stored_context import new_context, reconfigured
 from controller.rules.topic_ranks import place_in_sentence
 from questions.clients.teams import Team, named, read_teams
-from questions.may_restart import restartable
 from questions.picture import Picture
+from questions.whatif.may_restart import restartable
 from questions.whatif.question import play_losses
 from questions.whatif.rolling import rank_losses, rolling_order
 from questions.whatif.scenario import StepKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from controller.contract.remedies.remedy import Remedy
+from controller.says.remedies.remedy import Remedy
 from lab.pages import remedies
 
 SECTIONS: Final[Mapping[str, tuple[Remedy, ...]]] = remedies.SECTIONS

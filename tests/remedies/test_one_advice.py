@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from controller.contract.remedies.remedy import Advice
+from controller.says.remedies.remedy import Advice
 from tests.remedies.situations import CASES, TRIED_ELSEWHERE
 from tests.remedies.table import REMEDIES
 from tests.remedies.texts import (

@@ -15,9 +15,9 @@ import pytest
 from kazoo.security import ACL
 
 from controller.contract.ids import Zxid
-from controller.contract.remedies.remedy import Advice
 from controller.restore.stored_context import new_context
 from controller.rules.flaws_besides import Grant, flaws_besides
+from controller.says.remedies.remedy import Advice
 from controller.view.advice import advice_for, harm_of_failover
 from controller.view.flawed_znodes import flawed_znodes, mends_before_failover
 from controller.view.types import Header
@@ -27,8 +27,8 @@ from ingest.observed.paths import is_recorded
 from questions.everywhere.lint import Lint, told_by_check
 from questions.explain.subject import Explain
 from questions.gathering import Gathering
-from questions.may_restart import restartable
 from questions.picture import Picture
+from questions.whatif.may_restart import restartable
 from tests.cases import deadly_znodes, znodes
 from tests.cases.znodes import Case, Content
 from tests.remedies.table import REMEDIES

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
-from controller.contract.remedies.remedy import Remedy, Way
+from controller.says.alert_kinds.kinds import ALERT_KINDS
+from controller.says.remedies.remedy import Remedy, Way
 from migration.preflight.report import CHECKS as OBSTACLES
 from questions.everywhere.lint import CHECKS as LINT
 from tests.remedies.table import REMEDIES

@@ -7,22 +7,22 @@ from functools import cache
 
 import pytest
 
-from controller.contract.alert_kinds.kinds import ALERT_KINDS
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.row import Row
+from controller.says.alert_kinds.kinds import ALERT_KINDS
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import messages_of
-from questions.check import Finding
+from questions.check.check import Finding
 from questions.explain.broker import explain_broker
 from questions.explain.controller import explain_controller
 from questions.explain.explanation import Explanation
 from questions.explain.partition import explain_partition
 from questions.explain.topic import explain_topic
 from questions.memory import Memory
-from questions.overview.incident_cards import Presentation
-from questions.overview.overview import Overview, Overviews, ShownMoment
+from questions.page.incident_cards import Presentation
+from questions.page.overview import Overview, Overviews, ShownMoment
 from questions.picture import Picture, Present
 from tests.controller.stories_of_alerts import STORIES, Story
 from tests.controller.znode_history import ZnodeHistory

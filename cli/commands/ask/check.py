@@ -34,7 +34,7 @@ from wording.said import Said, line, marked
 from wording.sentences import counted
 
 if TYPE_CHECKING:
-    from questions.check import Checked
+    from questions.check.check import Checked
 
 _IN_UTC: Final = "%H:%M:%SZ"  # as every other time of the answer
 _EPILOG: Final = """\b
@@ -93,7 +93,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
     if patience is not None:
         refuse_past(source)
 
-    from questions.check import check_each
+    from questions.check.check import check_each
 
     def look(stop: threading.Event) -> Sequence[Checked]:
         with source.looking(stop) as look_now:
@@ -108,8 +108,8 @@ def check(  # noqa: PLR0913 (one parameter an option)
 
 def _show(found: Sequence[Checked], *, is_long: bool, as_json: bool) -> ExitCode:
     """Print the clusters, and return the exit code. One with unreadable znodes is not known to be well."""
-    from questions.check import said_together
-    from questions.state import State
+    from questions.check.check import said_together
+    from questions.check.state import State
 
     print_answer(found, said_together(found, is_long=is_long), as_json=as_json)
     if _are_well(found):
@@ -131,7 +131,7 @@ def _in_a_line(found: Sequence[Checked]) -> str:
 
 def _probe(source: Source, stop: threading.Event) -> int:
     from cli.printing.probe import ProbeState, plugin_line, probe_line, probe_state
-    from questions.check import check as checked
+    from questions.check.check import check as checked
     from questions.question import EVERYTHING_NOW
 
     try:
@@ -145,7 +145,7 @@ def _probe(source: Source, stop: threading.Event) -> int:
 
 def _watch(source: Source, every_seconds: float, stop: threading.Event, *, is_long: bool, as_json: bool) -> int:
     """Show the clusters until `stop` is set, on a terminal as one screen, elsewhere as a line for each change."""
-    from questions.check import check_each
+    from questions.check.check import check_each
 
     found: Sequence[Checked] = ()
     with source.looking(stop) as look, screen() if is_terminal() and not as_json else nullcontext() as draw:
@@ -168,7 +168,7 @@ def _watch(source: Source, every_seconds: float, stop: threading.Event, *, is_lo
 
 
 def _drawn(found: Sequence[Checked], doubt: str, *, is_long: bool) -> Said:
-    from questions.check import said_together
+    from questions.check.check import said_together
 
     yield line(f"{time.strftime(_IN_UTC, time.gmtime())}  (Ctrl-C ends this)")
     if doubt:

@@ -17,7 +17,7 @@ from controller.contract.ids import BrokerId
 
 if TYPE_CHECKING:
     from questions.picture import Picture
-    from questions.placement import Assignment, Movement
+    from questions.whatif.placement import Assignment, Movement
 
 _EPILOG: Final = """\b
 Examples:
@@ -81,7 +81,7 @@ def place(  # noqa: PLR0913 (one parameter an option)
         raise click.UsageError("--drain and --replication-factor need --from-cluster.")
     if not from_cluster and not (topics and brokers):
         raise click.UsageError("Name topics and --brokers, or move as little as possible with --from-cluster.")
-    from questions.placement import Goal, PlaceReplicas
+    from questions.whatif.placement import Goal, PlaceReplicas
 
     question = PlaceReplicas(
         topics=topics,
@@ -96,8 +96,8 @@ def place(  # noqa: PLR0913 (one parameter an option)
 
 def _print(found: tuple[Assignment, Movement], picture: Picture) -> ExitCode:
     """Print the JSON to standard output, and its effect to standard error."""
-    from questions.placement import encode_reassignment
     from questions.whatif.hypothetical_cluster import NoControllerError
+    from questions.whatif.placement import encode_reassignment
     from questions.whatif.scenario import check_reassignment
 
     placed, movement = found

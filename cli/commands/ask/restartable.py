@@ -19,8 +19,8 @@ from cli.sources.asking import Repetition, answer_of, ask_as_long_as, refuse_pas
 from cli.sources.options import Chosen, source_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError
-from questions.may_restart import MayRestart, Restartable, Verdict
 from questions.question import NotFoundError
+from questions.whatif.may_restart import MayRestart, Restartable, Verdict
 
 _EPILOG: Final = """\b
 Examples:

@@ -159,7 +159,7 @@ def _steps(said: Iterable[_Said]) -> Iterator[PlannedStep]:
 
 
 def _targets(path: Path) -> dict[str, tuple[BrokerId, ...]]:
-    from questions.placement import ReassignmentJsonError, decode_reassignment
+    from questions.whatif.placement import ReassignmentJsonError, decode_reassignment
 
     try:
         return {str(tp): replicas for tp, replicas in decode_reassignment(path.read_bytes()).items()}

@@ -1,0 +1,111 @@
+"""Alerts on brokers that crashed, shut down or restarted, or whose log directory failed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contract.alert_row import Severity
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.remedies import reassignments
+from controller.says.remedies.brokers import DELETE_REGISTRATION
+from controller.says.remedies.remedy import Advice
+
+BROKER_CRASHED: Final = AlertKind(
+    name="BrokerCrashed",
+    severity=Severity.PAGE,
+    headline="{brokers} crashed",
+    step="start {them}",
+    meaning="A broker left without a shutdown: it crashed, hangs, or is cut off.",
+    advice=Advice(
+        "Look at the broker's machine and log, and start it again.",
+    ),
+    expected="The controller elects other leaders for its partitions, and drops it from every ISR.",
+)
+HANGS: Final = Advice("Restart it, because it hangs: its session expired, although its process is still there.")
+BROKER_SHUT_DOWN: Final = AlertKind(
+    name="BrokerShutDown",
+    severity=Severity.INFO,
+    headline="{brokers} shut down cleanly",
+    step="start {them}",
+    meaning="A broker shut down cleanly and is not back yet.",
+    advice=Advice(
+        "Start the broker, unless its absence is planned.",
+    ),
+    expected="The controller writes nothing more, because it moved the leaders before the broker left.",
+)
+BROKER_ABSENT: Final = AlertKind(
+    name="BrokerAbsent",
+    severity=Severity.WARN,
+    headline="{brokers} never registered",
+    step="start {them}",
+    meaning="A broker hosts replicas but has not registered since Kontrast follows the cluster.",
+    advice=Advice(
+        "Start the broker.",
+        (reassignments.REASSIGN.given("it is gone for good"),),
+    ),
+    patience_ms=10 * SECOND_MS,
+)
+BROKER_UNKNOWN: Final = AlertKind(
+    name="BrokerUnknown",
+    severity=Severity.WARN,
+    headline="{brokers} never registered here",
+    step="check the ids",
+    meaning="Replicas are assigned to a broker of which ZooKeeper has no other trace.",
+    advice=Advice(
+        "Check the ids in the assignment. If these brokers exist, start them.",
+        (reassignments.CANCEL_REASSIGNMENT.given("a reassignment has a wrong id"),),
+    ),
+    patience_ms=10 * SECOND_MS,
+)
+BROKER_WITHOUT_SESSION: Final = AlertKind(
+    name="BrokerWithoutSession",
+    severity=Severity.PAGE,
+    headline="{brokers} registered without a process",
+    step="delete the znode",
+    meaning="A registration in /brokers/ids is persistent, so it has no process.",
+    advice=Advice(remedies=(DELETE_REGISTRATION,)),
+)
+BROKER_BOUNCED: Final = AlertKind(
+    name="BrokerBounced",
+    severity=Severity.WARN,
+    headline="{brokers} registered again at once",
+    step="read its log",
+    meaning="A broker registered again at once, after a restart or a lost session.",
+    advice=Advice(
+        "Look in the broker's log for an expired session, a long pause or a crash.",
+    ),
+    lasts_ms=10 * MINUTE_MS,
+)
+BROKER_FLAPPING: Final = AlertKind(
+    name="BrokerFlapping",
+    severity=Severity.PAGE,
+    headline="{brokers} crashed again and again",
+    step="find out why",
+    meaning="A broker keeps leaving without a shutdown.",
+    advice=Advice(
+        "Find out why the broker loses its session (long pauses, network, disk). If it is down, start it only then, "
+        "because each return costs elections, and its replicas must catch up.",
+    ),
+)
+START_WILL_FAIL: Final = AlertKind(
+    name="StartWillFail",
+    severity=Severity.WARN,
+    headline="the next start of brokers fails",
+    step="correct the settings",
+    meaning="Brokers cannot parse a setting in ZooKeeper, so their next start fails.",
+    advice=Advice("Restart no broker before the named settings are corrected or deleted."),
+)
+LOG_DIR_FAILED: Final = AlertKind(
+    name="LogDirFailed",
+    severity=Severity.PAGE,
+    headline="a log directory of {brokers} failed",
+    step="replace the disk",
+    meaning="A log directory of a live broker failed.",
+    advice=Advice(
+        "Replace the disk, then restart the broker.",
+    ),
+    expected="The controller takes these replicas offline and elects others.",
+    patience_ms=2 * SECOND_MS,  # because a loss that the controller writes meanwhile pages instead
+    lasts_ms=30 * MINUTE_MS,
+    ends_early="the broker leaves, or is registered again with its replicas in sync",
+)

@@ -1,0 +1,164 @@
+"""Alerts on a missing, stuck or fenced controller, and on epochs and elections."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contract.alert_row import Severity
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.remedies import controllership, topics
+from controller.says.remedies.remedy import Advice
+
+NO_CONTROLLER: Final = AlertKind(
+    name="NoController",
+    severity=Severity.PAGE,
+    headline="no broker is controller",
+    step="look at ZooKeeper",
+    meaning="No broker is controller.",
+    advice=Advice(
+        "Look at the brokers' connections to ZooKeeper and at their logs. Any live broker should create /controller.",
+    ),
+    expected="A live broker creates /controller at once.",
+    patience_ms=10 * SECOND_MS,
+)
+CONTROLLER_MOVED: Final = AlertKind(
+    name="ControllerMoved",
+    severity=Severity.INFO,
+    headline="another controller took over",
+    meaning="Another broker or a KRaft controller became controller.",
+    advice=Advice(
+        "Find out why the last controller lost /controller, if this happens more than once.",
+    ),
+    lasts_ms=5 * MINUTE_MS,
+)
+CONTROLLER_FLAPPING: Final = AlertKind(
+    name="ControllerFlapping",
+    severity=Severity.PAGE,
+    headline="controllers follow one another",
+    step="read their logs",
+    meaning="Controllers follow one another. Four within a minute are only a warning.",
+    advice=Advice(
+        "Find in the brokers' logs why their terms end.",
+        (controllership.DELETE_PREFERRED_REQUEST,),
+    ),
+)
+GHOST_CONTROLLER: Final = AlertKind(
+    name="GhostController",
+    severity=Severity.PAGE,
+    headline="no broker acts as controller",
+    step="look at /controller",
+    meaning="/controller names a broker that does not act, or no broker can be elected once it stops.",
+    advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
+    expected="The named broker does nothing, because it does not know that it is controller.",
+    patience_else="after 10 s where it was elected and only its broker's registration is missing",
+)
+CONTROLLER_OVERDUE: Final = AlertKind(
+    name="ControllerOverdue",
+    severity=Severity.PAGE,
+    headline="controller {broker} is late",
+    step="look at its log",
+    meaning="The controller's writes are overdue.",
+    advice=Advice(
+        "Look at the controller's log, and for long pauses of its broker. If it is stuck, restart that broker.",
+        (controllership.MOVE_CONTROLLER.given("that takes too long"),),
+    ),
+    # A broker's session lasts for 18 s by default (zookeeper.session.timeout.ms from 2.5 on). A shorter pause ends by
+    # itself, and a longer pause makes another broker controller.
+    patience_ms=20 * SECOND_MS,
+    patience_else="after 10 s where it has made later writes",
+)
+CONTROLLER_POISONED: Final = AlertKind(
+    name="ControllerPoisoned",
+    severity=Severity.PAGE,
+    headline="controller {broker} can move no replica",
+    step="restart it",
+    meaning="The controller's process can move no replica (KAFKA-12315).",
+    advice=Advice(
+        "Restart that broker.",
+    ),
+    expected="The controller must drop dead replicas from their ISRs, and cannot.",
+)
+BROKER_POISONED: Final = AlertKind(
+    name="BrokerPoisoned",
+    severity=Severity.WARN,
+    headline="{brokers} must not become controller",
+    step="restart {them}",
+    meaning="A broker must not become controller before its restart (KAFKA-12315).",
+    advice=Advice(
+        "Restart that broker before it is elected.",
+    ),
+    patience_ms=MINUTE_MS,
+)
+CONTROLLER_NOT_PREFERRED: Final = AlertKind(
+    name="ControllerNotPreferred",
+    severity=Severity.WARN,
+    headline="an unwanted broker is controller",
+    step="move the controller",
+    meaning="A broker that is not a preferred controller is controller.",
+    advice=Advice(
+        "Wait for a quiet moment. You may need several tries until a preferred broker wins.",
+        (controllership.MOVE_CONTROLLER.given("no partition is offline and no broker restarts"),),
+    ),
+    patience_ms=MINUTE_MS,
+)
+STALE_CONTROLLER: Final = AlertKind(
+    name="StaleController",
+    severity=Severity.WARN,
+    headline="a deposed controller wrote",
+    step="restart its broker",
+    meaning="A controller of an older epoch continued to write.",
+    advice=Advice(
+        "Look for long pauses of that broker, and restart it if it continues. Releases from 2.1 on fence these writes.",
+    ),
+    several="a deposed controller wrote {count} partitions{names}: brokers may follow either controller",
+    lasts_ms=10 * MINUTE_MS,
+    divergence="stale_controller_epoch",
+)
+CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
+    name="ControllerEpochWentBack",
+    severity=Severity.PAGE,
+    headline="/controller_epoch went back",
+    step="raise it",
+    meaning="/controller_epoch went back, so brokers refuse the controller's requests.",
+    advice=Advice(
+        "Find out who wrote /controller_epoch, because ZooKeeper's other data may be old too.",
+        (controllership.RAISE_EPOCH.filled(EPOCH="its former value").given("only this znode is old"),),
+    ),
+    lasts_ms=30 * MINUTE_MS,
+    divergence="controller_epoch_went_back",
+)
+DUPLICATE_TOPIC_ID: Final = AlertKind(
+    name="DuplicateTopicId",
+    severity=Severity.PAGE,
+    headline="topics share an id",
+    step="give each its own",
+    meaning="Two topics have the same id, so no broker can become controller.",
+    advice=Advice(
+        "Compare partition.metadata on the brokers with the topics' znodes. The brokers keep electing, "
+        "and the next one can load the topics.",
+        (topics.PUT_ID_BACK.given("a topic's id differs from its partition.metadata"),),
+    ),
+)
+ELECTION_STORM: Final = AlertKind(
+    name="ElectionStorm",
+    severity=Severity.WARN,
+    headline="too many elections",
+    step="find the cause",
+    meaning="A minute had more than 100 elections, and more than two for each partition.",
+    advice=Advice(
+        "Look for brokers that come and go, and for tools that request elections.",
+    ),
+)
+NOTIFICATION_BACKLOG: Final = AlertKind(
+    name="NotificationBacklog",
+    severity=Severity.WARN,
+    headline="ISR changes are not read",
+    step="look at the controller",
+    meaning="The controller does not read notifications of ISR changes.",
+    advice=Advice(
+        "Look at the controller's broker.",
+        (controllership.MOVE_CONTROLLER.given("the notifications do not change"),),
+    ),
+    expected="The controller reads and removes them within seconds.",
+    patience_ms=30 * SECOND_MS,
+)

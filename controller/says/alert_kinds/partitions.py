@@ -1,0 +1,100 @@
+"""Alerts on partitions without a leader, with too few in-sync replicas, or with lost records."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from controller.contract.alert_row import Severity
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.remedies import controllership, partitions as remedies
+from controller.says.remedies.remedy import Advice, Need, Task
+
+PARTITIONS_OFFLINE: Final = AlertKind(
+    name="PartitionsOffline",
+    severity=Severity.PAGE,
+    headline="{partitions} offline",
+    step="start the named brokers",
+    meaning="Partitions have no live in-sync replica, so no client can use them.",
+    advice=Advice(
+        steps=(Task("Bring back one of the named brokers, so that no record is lost.", (Need.BROKERS_AWAY,)),),
+        remedies=(remedies.ELECT_UNCLEAN,),
+    ),
+    expected="The controller elects a replica out of sync only if unclean.leader.election.enable is true.",
+    patience_else="after 5 s where an in-sync replica is back and only has to be elected",
+)
+PARTITIONS_LEADERLESS: Final = AlertKind(
+    name="PartitionsLeaderless",
+    severity=Severity.PAGE,
+    headline="{partitions} without a leader",
+    step="delete /controller",
+    meaning="An in-sync replica is live, but the controller has no reason to elect it.",
+    advice=Advice(
+        remedies=(remedies.ELECT_PREFERRED, controllership.MOVE_CONTROLLER.given("another replica is in sync"))
+    ),
+    expected="The controller elects no leader until a broker registers or leaves, or until a failover.",
+    patience_ms=10 * SECOND_MS,
+)
+ELECTION_DUE: Final = AlertKind(
+    name="ElectionDue",
+    severity=Severity.WARN,
+    headline="{partitions} without a leader",
+    step="wait for the controller",
+    meaning="The leader is gone, and the controller has yet to elect another.",
+    advice=Advice(
+        steps=(
+            Task("Wait for some seconds.", (Need.CONTROLLER_ACTS,)),
+            Task("If the problem lasts, look at the log of the controller's broker.", ()),
+        )
+    ),
+    expected="The controller elects another in-sync replica at once.",
+    patience_ms=5 * SECOND_MS,
+)
+CREATION_DUE: Final = AlertKind(
+    name="CreationDue",
+    severity=Severity.WARN,
+    headline="{partitions} not created yet",
+    step="wait for the controller",
+    meaning="The controller has not written the first state of assigned partitions.",
+    advice=Advice(remedies=(controllership.MOVE_CONTROLLER.given("no broker has the partitions"),)),
+    expected="The controller writes the first states of new partitions at once. It does not write lost states again.",
+    patience_ms=10 * SECOND_MS,
+)
+UNDER_MIN_ISR: Final = AlertKind(
+    name="PartitionsUnderMinIsr",
+    severity=Severity.PAGE,
+    headline="{partitions} rejecting acks=all",
+    step="bring back replicas",
+    meaning="The ISR is below min.insync.replicas, so writes with acks=all fail.",
+    advice=Advice(
+        steps=(
+            Task("Bring back the missing replicas.", (Need.BROKERS_AWAY,)),
+            Task("Look at the disks and the log of the lagging brokers.", (Need.BROKERS_LIVE,)),
+        ),
+        remedies=(remedies.LOWER_MIN_ISR.given("writes cannot wait"),),
+    ),
+)
+UNDER_REPLICATED: Final = AlertKind(
+    name="PartitionsUnderReplicated",
+    severity=Severity.WARN,
+    headline="{partitions} under-replicated",
+    step="look at {brokers}",
+    meaning="Replicas on live brokers are not in sync.",
+    advice=Advice(
+        "Look at the load, the disks and the log of the named brokers. A dead broker's replicas are in the alert of "
+        "that broker."
+    ),
+    patience_ms=MINUTE_MS,
+)
+UNCLEAN_ELECTION: Final = AlertKind(
+    name="UncleanElection",
+    severity=Severity.PAGE,
+    headline="{partitions} may have lost records",
+    step="ask the producers",
+    meaning="A replica that was not in sync became leader.",
+    advice=Advice(
+        "Find out with the producers which records they wrote since the replica fell out of sync.",
+        (remedies.FORBID_UNCLEAN.given("this was not wanted"),),
+    ),
+    several="{count} partitions{names} may have lost records: replicas that were not in sync became leaders",
+    lasts_ms=30 * MINUTE_MS,
+)
