@@ -25,7 +25,6 @@ from controller.model import shutdown_requests
 from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StateEntry, StopEntry
-from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
 from controller.rules.assignment import ReplicaAssignment
@@ -139,11 +138,11 @@ def abort_in_flight_events(tx: Transaction, broker: BrokerId) -> None:
     header.former.forget_deposed()
     # The controller stopped in an event with an observed write, or else in the oldest. If it loads, it goes on until
     # its first write.
-    due = [event for event in events if event.writes_due]
+    due = (event for event in events if event.writes_due)
     stopped_in = min(due, key=lambda event: (not event.begun, event.id), default=None)
     # A gap hides what the controller had in hand, and how its term ended.
     seen = header.profile.fences_writes and not (header.term.is_found_again or tx.state.record.resync)
-    if seen and stopped_in is not None and _is_among_removals(tx, stopped_in, due):
+    if seen and stopped_in is not None and _is_among_removals(tx, stopped_in):
         registered = header.brokers.get(broker)
         if registered is not None and registered.epoch == header.term.registration:
             shown = f"broker {broker} lost its term {stopped_in.epoch} while it had replicas to take out of ISRs"
@@ -198,27 +197,25 @@ def _failovers_with_writes_due(events: PendingEvents) -> list[Event]:
     return [event for event in events.open_events() if event.kind is EventKind.CONTROLLER_FAILOVER and event.writes_due]
 
 
-def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> bool:
+def _is_among_removals(tx: Transaction, event: Event) -> bool:
     """Return whether a removal from an ISR comes next.
 
-    A later event with a write has passed this one over. A controller that wrote nothing in the event hung, or owed
-    nothing, or read a later event or registration with it. One that is long silent waited for something else.
+    The controller has just written in the event, or it loads, and removes notifications before anything else.
+    Otherwise a request that ZooKeeper does not show may come before the event.
     A departure with a broker that is back may have been missed, or handled in parts. To retry a topic's deletion may
     wait for a broker, also for one that shuts down unseen.
     """
-    header = tx.header
+    header, loads = tx.header, event.kind is EventKind.CONTROLLER_FAILOVER
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
-    took_over_unseen = event.kind is EventKind.CONTROLLER_FAILOVER and not header.term.began_ms
-    if not event.begun or took_over_unseen or event.id < header.last_written_event:
+    if not (event.last_write_ms or (loads and event.begun)) or event.id < header.last_written_event:
         return False
-    if event.last_write_ms and header.time_ms - event.last_write_ms > timing.FIRST_WRITE.of(header.partitions):
+    silent = event.last_write_ms and header.time_ms - event.last_write_ms > timing.FIRST_WRITE.of(header.partitions)
+    notified = not event.last_write_ms and header.triggers.has_notifications
+    if silent or notified or (loads and not header.term.began_ms):
         return False
     failed, brokers = event.failed_brokers, header.brokers
     back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
-    may_owe_another = back or len(due) > 1 or _may_remove_request_before(tx.state, event)
-    if not back.isdisjoint(failed) or (not event.first_write_ms and may_owe_another):
-        return False
-    return any(
+    return back.isdisjoint(failed) and any(
         action.at_batch == event.next_batch and action.replica not in back
         for tp in tx.certainty.waiting(event)
         if deletes or not tx.state.topics[tp.topic].queued_for_deletion
@@ -226,16 +223,6 @@ def _is_among_removals(tx: Transaction, event: Event, due: Sequence[Event]) -> b
         if isinstance(action, RemoveFromIsr)
         if not deletes or controlled_shutdown.would_show(tx.state, action.replica)
     )
-
-
-def _may_remove_request_before(state: MutableState, event: Event) -> bool:
-    """Return whether the first write may be the removal of a request that is read before the event, or is done."""
-    triggers = state.header.triggers
-    if event.kind is EventKind.CONTROLLER_FAILOVER:
-        return triggers.has_notifications
-    notified = any(each.since_ms <= event.time_ms for each in triggers.isr_notifications.values())
-    done = (entry for entry in triggers.reassign or () if not partition_reassignment.is_reassigning(state, entry))
-    return notified or triggers.preferred is not None or any(done)
 
 
 def _drop_actions(tx: Transaction, tp: TopicPartition, events: Collection[int]) -> None:

@@ -77,7 +77,7 @@ def znode_removed(tx: Transaction) -> None:
     if header.acting and not header.profile.reassigns_in_topic_znode and tx.state.record.author == header.term.session:
         _drop_asked_twice(tx, entries or ())
     if header.acting and entries is not None and header.profile.reassigns_in_topic_znode:
-        unfinished = [entry for entry in entries if is_reassigning(tx.state, entry)]
+        unfinished = [entry for entry in entries if _is_reassigning(tx.state, entry)]
         header.triggers.reassign_unwatched = header.triggers.reassign_unwatched or not entries or bool(unfinished)
     if header.acting and tx.state.record.author in (0, header.term.session):
         _forget_unread(tx)
@@ -232,8 +232,7 @@ def _with_remembered(header: Header, requested: Sequence[ReassignmentEntry]) -> 
     return tuple(entries.values())
 
 
-def is_reassigning(state: MutableState, entry: ReassignmentEntry) -> bool:
-    """Return whether the entry's partition is being reassigned."""
+def _is_reassigning(state: MutableState, entry: ReassignmentEntry) -> bool:
     partition = state.partition(TopicPartition(entry.topic, entry.partition))
     return partition is not None and partition.reassigning
 
