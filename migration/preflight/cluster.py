@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from controller.contract.znodes import ZnodeError, decode_epoch
+from controller.contract.znodes import ZnodeError, decode_lasting_epoch
 from controller.says.alert_kinds.kinds import OLD_MIGRATION
 from controller.says.remedies.controllership import DELETE_PREFERRED_REQUEST, MOVE_CONTROLLER, RAISE_EPOCH
 from controller.says.remedies.migration import DELETE_MIGRATION, DELETE_MIGRATION_ALONE
@@ -231,12 +231,13 @@ def protocol_version(tree: Tree) -> Iterator[Fault]:
     advises=True,
 )
 def small_epoch(tree: Tree) -> Iterator[Fault]:
-    """Find a small /controller_epoch."""
-    if tree.is_ruled_by_kraft:
+    """Find a small /controller_epoch, and one that brokers do not accept."""
+    if tree.is_ruled_by_kraft or EPOCH not in tree.znodes:
         return
     try:
-        epoch = decode_epoch(tree.data(EPOCH))
-    except ZnodeError:
+        epoch = decode_lasting_epoch(tree.data(EPOCH))
+    except ZnodeError as error:
+        yield Fault(EPOCH, error.flaw.predicate)
         return
     if epoch < _SMALL_EPOCH:
         yield Fault(EPOCH, f"is {epoch}")

@@ -204,10 +204,11 @@ def _reasons(
     if counts.under_replicated:
         yield from _catching_up(context, broker)
     cluster = linted(picture)
-    for check in (edited_state, state_of_a_later_controller):
+    edited = ((edited_state, Obstacle.LOSES_RECORDS), (state_of_a_later_controller, Obstacle.NO_CONTROLLER))
+    for check, obstacle in edited:
         if places := list(check.find(cluster)):
             mend = advice_for(check.advice, header).removesuffix(".")
-            yield Reason(Obstacle.LOSES_RECORDS, f"{joined(places, most=_NAMED)}: {check.will} {mend}")
+            yield Reason(obstacle, f"{joined(places, most=_NAMED)}: {check.will} {mend}")
     for flawed in stopping_starts(header, broker):
         yield Reason(Obstacle.START_FAILS, flawed.with_mend)
     yield from _controller(header, broker)

@@ -305,6 +305,12 @@ _NAMED: Final = (
     ),
     Answer("restartable --broker 1", 1, ("notification/left",)),
 )
+_NO_EPOCH: Final = (
+    Answer("lint", 1, ("/controller_epoch is .* brokers refuse the next one.* Then delete /controller",)),
+    Answer("explain controller", 0, ("failover /controller_epoch is .* can write nothing",)),
+    Answer("explain t-0", 0, ("A new controller elects none before the mend of /controller_epoch",)),
+    Answer("restartable --broker 2", 1, ("/controller_epoch is",)),
+)
 _APART: Final = (
     Answer("lint", 1, ("/brokers/ids has no listener of all brokers", "copy from one another")),
     Answer("restartable --broker 1", 1, ("every broker that becomes controller fails at a broker without",)),
@@ -427,12 +433,11 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
             ("reassign_partitions",),
         ),
     ),
-    "no-epoch": (
-        Answer("lint", 1, ("/controller_epoch is .* brokers refuse the next one.* Then delete /controller",)),
-        Answer("explain controller", 0, ("failover /controller_epoch is .* can write nothing",)),
-        Answer("explain t-0", 0, ("A new controller elects none before the mend of /controller_epoch",)),
-        Answer("restartable --broker 2", 1, ("/controller_epoch is",)),
+    "no-epoch-": (
+        *_NO_EPOCH,
+        Answer("migration check", 1, ("/controller_epoch: is below 0 or .* do: Fail over later.* Write the highest",)),
     ),
+    "no-epoch": _NO_EPOCH,
     "edited-": (
         Answer("lint", 1, ("edited-state: t-0 .*The leader's end may lose records, or empty the ISR",)),
         Answer("explain t-0", 1, ("ISR .*(lacks leader 1, so somebody|names broker 1 twice, so it has 1 copy)",)),
