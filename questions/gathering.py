@@ -68,9 +68,6 @@ class Gathering:
         If the read lacks topics, the picture has no alerts on the cluster, its brokers and its controller, because
         their counts cover only a part.
         """
-        # A topic with a hidden state is as hidden, because its partitions would seem to have lost their states.
-        hidden = {"/".join(path.split("/")[:4]) for path in forbidden if path.startswith("/brokers/topics/")}
-        read = [record for record in read if record.path not in hidden]
         self._records = {record.path: record for record in read if record.kind is _NODE}
         self._as_of_ms = read[0].observed_ms
         outcome = context_of_read(

@@ -6,7 +6,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar, Final, TypeVar
 
@@ -45,7 +45,12 @@ class ZooKeeperSource(Source):
 
         with without_garbage_collection():
             read = read_cluster(self.config, stop, partial(read_once, only_topics=scope.topics))
-            records = read.records(self.cluster)
+            # A topic with a hidden state is hidden, too, because its partitions would seem to have lost their states.
+            hidden = {"/".join(path.split("/")[:4]) for path in read.forbidden}
+            shown = (
+                {path: value for path, value in read.values.items() if path not in hidden} if hidden else read.values
+            )
+            records = replace(read, values=shown).records(self.cluster)
             return gathering.look(records, read.written_ms, read.forbidden, has_all_topics=scope.topics is None)
 
 

@@ -243,7 +243,7 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
     ),
     Place.TOPIC: (
         *_throws(_WRITE_BACK),
-        _ends_controllers(_NO_CONTROLLER, _WRITE_BACK, (Flaw.SAME_ID,), (2, 8)),
+        _ends_controllers(_NO_CONTROLLER, f"{_WRITE_BACK} {_RESTART_ONE}", (Flaw.SAME_ID,), (2, 8)),
         _misleads("the next controller loads a topic without partitions, and elects no leaders for it", _WRITE_BACK),
     ),
     Place.PARTITION_STATE: (

@@ -145,8 +145,10 @@ def has_leftovers(picture: Picture, name: str) -> bool:
 
     A topic's znode without content is left over only if an entry shows that a deletion was requested, and no state
     names a leader, so the deletion reached the replicas. Otherwise brokers still have replicas, and refuse a new topic
-    of that name.
+    of that name. A topic that an ACL hides is not gone.
     """
+    if any(f"{path}/".startswith(f"{TOPICS}/{name}/") for path in picture.forbidden):
+        return False
     if f"{TOPICS}/{name}" in (picture.records or {}):
         is_led = any(state.leader >= 0 for _, state in _states(picture, name))
         if is_led or not is_deletion_requested(picture, name) or not _lacks_assignment(picture, name):

@@ -209,7 +209,8 @@ class Explain(Question, frozen=True):
         """Explain the first reading of the words that exists. Raise NotFoundError."""
         explanation = self._read().explain(picture, decommission=self.decommission)
         if explanation is None:
-            raise NotFoundError(f"there is no {self.subject} in cluster {picture.header.cluster}")
+            seen = "what Kontrast may read of " if picture.forbidden else ""
+            raise NotFoundError(f"there is no {self.subject} in {seen}cluster {picture.header.cluster}")
         return explanation
 
     def similar(self, picture: Picture) -> list[str]:

@@ -271,7 +271,9 @@ CASES: Final[Mapping[str, Case]] = {
     "topic-of-no-id": _beside("/brokers/topics/t", {"version": 3, "partitions": {"0": [1, 2, 3]}, "topic_id": "xyz"}),
     "topic-of-partition-minus-one": _beside("/brokers/topics/t", {"version": 3, "partitions": {"0": [1], "-1": [1]}}),
     "topic-hidden": Case({**WELL_IN_3_9, **led("h", [1, 2], with_id=True)}, hidden=("/brokers/topics/h",)),
-    "topic-hidden-by-a-state": Case({**WELL_IN_3_9, **led("h", [1, 2], with_id=True)}, hidden=(_STATE,)),
+    "topic-hidden-by-a-state": Case(
+        {**WELL_IN_3_9, **led("h", [1, 2], with_id=True)}, hidden=("/brokers/topics/h/partitions/0/state",)
+    ),
     "controller-hidden": Case(WELL_IN_3_9, hidden=("/controller",)),
     "twin-topics": _beside("/brokers/topics/u", {"version": 3, "partitions": {"0": [1]}, "topic_id": TOPIC_ID}),
     "away-and-unclean-by-topic": _away("/config/topics/t"),
@@ -354,7 +356,8 @@ _OF: Final[Mapping[str, tuple[Answer, ...]]] = {
     ),
     "topic-hidden": (
         Answer("lint", 3, ("in what is known of", "may not read"), ("orphan-state", "lose the records", "is absent")),
-        Answer("check", 3, ("cluster: not known",), ("no state",)),
+        Answer("check", 3, ("cluster: not known",), ("no state", "were lost")),
+        Answer("explain h", 2, ("in what Kontrast may read of",), ("does not exist",)),
     ),
     "twin-topics": (
         Answer("restartable --broker 1", 1, ("/brokers/topics/u has the topic_id of topic t.*topic_id back",)),

@@ -242,6 +242,10 @@ def an_id_of_two_topics_is_written_back(cluster: RealCluster) -> None:
     cluster.client.delete("/controller")
     _has_no_controller(cluster)
     cluster.rewrite_topic("second", topic_id=cluster.topic_id_on_disk("second", 1))
+    time.sleep(_TERMS_SECONDS)
+    if not cluster.client.exists("/controller"):
+        cluster.brokers[1].kill()
+        cluster.brokers[1].start()
     has_a_lasting_controller(cluster)
     survives_its_leader(cluster, "second")
     is_usable(cluster, "second", *_KEPT)
