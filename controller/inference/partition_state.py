@@ -121,9 +121,14 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     before = partition.zk_state
     if before == written:
         return
-    if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
-        # The controller never elects a broker that is shutting down, so this broker no longer is.
-        tx.header.shutdowns.end((written.leader,))
+    if before is None or before.leader != written.leader:
+        # The controller elects neither a broker that is shutting down nor a replica in a failed log directory.
+        if written.leader in tx.header.shutdowns.under_way:
+            tx.header.shutdowns.end((written.leader,))
+        if written.leader in partition.offline_dirs:
+            left = tuple(broker for broker in partition.offline_dirs if broker != written.leader)
+            partition = replace(partition, offline_dirs=left)
+            tx.state.put_partition(tp, partition)
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, loaded(partition, written, tx.state.live))
         return

@@ -75,3 +75,6 @@ def test_a_partition_whose_only_log_directory_failed_says_so():
     history.write(LOG_DIR_EVENT, {"version": 1, "broker": 2, "event": 1})
     history.state("t", 0, -1, 1, [2])
     assert "log directory" in history.row("t", 0).reason
+    history.delete("/controller")
+    history.state("t", 0, 2, 2, [2])  # the controller had elected no replica in a failed directory
+    assert history.row("t", 0).problem is None
