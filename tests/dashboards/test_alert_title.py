@@ -15,7 +15,7 @@ COUNTS = [0, 1, 2, 300, 2_000_000]
 @pytest.mark.parametrize("count", COUNTS)
 def test_a_title_fits_whatever_it_counts(kind, count):
     brokers = tuple(range(1_000, 1_000 + min(count, 300)))
-    more = {"partitions": count, "brokers": brokers, "subject": "znode /brokers/topics/" + "a" * 249}
+    more = {"partitions": count, "brokers": brokers, "subject": "znode /brokers/topics/" + "a" * 249, "cause": "so: it"}
     for cluster in ("c", "c" * 255):
         for state, also in (("open", None), ("open", 2_000), ("resolved", None)):
             title = title_of(row_of(kind.name, cluster=cluster, state=state, **more), also=also)
