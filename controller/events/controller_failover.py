@@ -202,8 +202,8 @@ def _is_among_removals(tx: Transaction, event: Event) -> bool:
 
     The controller has just written in the event, or it loads, and removes notifications before anything else.
     Otherwise a request that ZooKeeper does not show may come before the event.
-    A departure with a broker that is back may have been missed, or handled in parts. To retry a topic's deletion may
-    wait for a broker, also for one that shuts down unseen.
+    A departure with a broker that is back may have been missed, or handled in parts, but a load has read the brokers
+    long before its first write. To retry a topic's deletion may wait for a broker, also for one that shuts down unseen.
     """
     header, loads = tx.header, event.kind is EventKind.CONTROLLER_FAILOVER
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
@@ -213,8 +213,10 @@ def _is_among_removals(tx: Transaction, event: Event) -> bool:
     notified = not event.last_write_ms and header.triggers.has_notifications
     if silent or notified or (loads and not header.term.began_ms):
         return False
-    failed, brokers = event.failed_brokers, header.brokers
-    back = {broker for broker, known in brokers.items() if known.epoch >= event.zxid or broker in failed}
+    failed = event.failed_brokers
+    seen = header.term.began_ms + timing.BROKERS_READ.of(header.partitions) if loads else header.time_ms
+    since = {broker: known.since_ms for broker, known in header.brokers.items() if known.epoch >= event.zxid}
+    back = {broker for broker in header.brokers if broker in failed or since.get(broker, seen + 1) <= seen}
     return back.isdisjoint(failed) and any(
         action.at_batch == event.next_batch and action.replica not in back
         for tp in tx.certainty.waiting(event)

@@ -143,9 +143,10 @@ def forget_unloaded(tx: Transaction) -> None:
     if header.acting and header.triggers.reassign is None:
         loads = [event for event in header.events.values() if event.kind is EventKind.CONTROLLER_FAILOVER]
         unread = [each.id for each in loads if each.writes_due and tx.certainty.has_written_all(each)]
-        for tp in reassigning(tx.state) if unread else ():
-            if any(action.event in unread for action in tx.state.topics[tp.topic].partitions[tp.partition].queue):
-                _forget(tx, tp, unread)
+        moving = reassigning(tx.state) if unread else []
+        queues = {tp: tx.state.topics[tp.topic].partitions[tp.partition].queue for tp in moving}
+        for tp in [tp for tp, queue in queues.items() if any(action.event in unread for action in queue)]:
+            _forget(tx, tp, unread)
 
 
 def _forget(tx: Transaction, tp: TopicPartition, unread: Sequence[int]) -> None:

@@ -121,25 +121,33 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     before = partition.zk_state
     if before == written:
         return
-    if before is None or before.leader != written.leader:
-        # The controller elects neither a broker that is shutting down nor a replica in a failed log directory.
-        if written.leader in tx.header.shutdowns.under_way:
-            tx.header.shutdowns.end((written.leader,))
-        if written.leader in partition.offline_dirs:
-            left = tuple(broker for broker in partition.offline_dirs if broker != written.leader)
-            partition = replace(partition, offline_dirs=left)
-            tx.state.put_partition(tp, partition)
+    if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
+        # The controller never elects a broker that is shutting down, so this broker no longer is.
+        tx.header.shutdowns.end((written.leader,))
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, loaded(partition, written, tx.state.live))
         return
+    if partition.offline_dirs:
+        partition = _where_elected(partition, written)
+        tx.state.put_partition(tp, partition)
     _follow(tx, tp, partition, written)
 
 
 def loaded(partition: Partition, written: LeaderAndIsr, live: frozenset[BrokerId]) -> Partition:
     """Return the partition with a state of a complete read, if all brokers live already as its end sets it up."""
+    if partition.offline_dirs:
+        partition = _where_elected(partition, written)
     if written.leader in live and live.issuperset(partition.replicas):
         return replace(partition, replica_states=None, state=PartitionState.ONLINE, zk_state=written)
     return replace(partition, zk_state=written)
+
+
+def _where_elected(partition: Partition, written: LeaderAndIsr) -> Partition:
+    """Return the partition without a failed log directory of a new leader, because a controller elects none there."""
+    if partition.zk_state is not None and partition.zk_state.leader == written.leader:
+        return partition
+    left = tuple(broker for broker in partition.offline_dirs if broker != written.leader)
+    return replace(partition, offline_dirs=left)
 
 
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:

@@ -51,6 +51,8 @@ def test_a_flaw_without_a_consequence_is_told_of_nowhere():
     assert consequence_of("/feature", Flaw.EMPTY, (2, 6)) is None
     assert list(flawed_znodes(history.context.header)) == []
     assert why_no_controller(history.context.header) == ""
+    history.delete("/feature")
+    assert history.context.header.flawed == {}
 
 
 def test_a_znode_at_which_every_controller_fails_is_named_by_the_alerts():
