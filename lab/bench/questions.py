@@ -143,12 +143,11 @@ def decode_seconds(contents: Sequence[bytes]) -> float:
 def main() -> None:
     """Measure, and print a table or JSON."""
     asked = options(__doc__, 200_000).parse_args()
-    shown = Console(stderr=True)
     with (
         tempfile.TemporaryDirectory() as directory,
         ZooKeeper(Path(directory), properties={"tickTime": "2000"}, heap_mb=2_000) as zookeeper,
     ):
-        measured = list(measure(zookeeper, asked.partitions, shown))
+        measured = list(measure(zookeeper, asked.partitions, Console(stderr=True)))
     title = f"Questions about {asked.partitions:,} partitions, {OFFLINE} without a leader, from a real ZooKeeper"
     print_listed(title, measured, as_json=asked.json)
 

@@ -114,8 +114,7 @@ def test_a_forwarder_describes_its_ensemble_and_its_losses(ensemble: Ensemble, w
     before = watching.count(RecordKind.HEARTBEAT, '"suspended"')
     third.kill()
     (left,) = (server for server in (first, second) if server is not lost)
-    # It closes connections without an answer until it has noticed that its quorum is gone.
-    newest(watching, lambda one: of_address(one, left).trouble == "has no quorum")
+    newest(watching, lambda one: of_address(one, left).trouble == "has no quorum")  # not at once
     eventually(lambda: watching.count(RecordKind.HEARTBEAT, '"suspended"') > before + 5)
     of_both = {"ZooKeeperNoQuorum", "ReplicaDisconnected"}
     alerts = eventually(lambda: alerts_of(watching), lambda found: of_both <= found.keys())
