@@ -347,8 +347,11 @@ class ClusterRows:
         """Return the cluster now or at a kept moment, with the named topics, or all for None."""
         then = {} if at_ms is None else self.past.replaced_after(at_ms)
         brokers: dict[Any, BrokerRow] = _held(self._newest[BrokerRow].rows, then.get(BrokerRow, {}))
-        controller = _held(self._newest[ControllerRow].rows, then.get(ControllerRow, {}))
-        migration = _held(self._newest[MigrationRow].rows, then.get(MigrationRow, {}))
+        controller, migration = self._newest[ControllerRow].rows, self._newest[MigrationRow].rows
+        if then:
+            controller = _held(controller, then.get(ControllerRow, {}))
+            migration = _held(migration, then.get(MigrationRow, {}))
+        alerts = self._open_alerts.in_order(then.get(AlertRow, {}))
         of_partitions = then.get(PartitionRow, {})
         return ClusterSnapshot(
             cluster=cluster,
@@ -359,14 +362,14 @@ class ClusterRows:
             unusable=self._unusable.in_order(of_partitions),
             under_min_isr=self._under_min_isr.in_order(of_partitions),
             lacking=self._lacking.in_order(of_partitions),
-            open_alerts=tuple(map(self._told, self._open_alerts.in_order(then.get(AlertRow, {})))),
+            open_alerts=tuple(map(self._told, alerts)) if self.answering else alerts,
             resolved_alerts=tuple(self.resolved.values()),
             topics=self._topics(then, topics),
             clock_behind_ms=clock_behind_ms if at_ms is None else 0,
         )
 
     def _told(self, row: AlertRow) -> AlertRow:
-        hang = self.answering and row.alert == BROKER_CRASHED.name and self.answering.issuperset(row.brokers)
+        hang = row.alert == BROKER_CRASHED.name and self.answering.issuperset(row.brokers)
         return msgspec.structs.replace(row, action=_RESTART) if hang else row
 
     def _topics(self, then: Replaced, names: Collection[str] | None) -> dict[str, TopicRows]:

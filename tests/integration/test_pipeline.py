@@ -57,7 +57,7 @@ def test_the_offline_partitions_of_a_killed_broker_are_named_by_the_exporter(clu
         return CliRunner().invoke(main, ["forget", "c", "--from", changes, "--to", derived, "--yes"])
 
     watched = forget()
-    assert (watched.exit_code, "End the `kontrast watch` that writes it" in watched.stderr) == (3, True)
+    assert (watched.exit_code, "is being written by a `kontrast watch` that forwards c" in watched.stderr) == (3, True)
     pipeline.watch.stop()
     done = forget()
     assert done.exit_code == 0, done.stderr
