@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from controller.contract.effect_rows import WITHDRAWN, Transition
 from controller.contract.ids import NO_LEADER, BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import UNUSABLE, Problem
-from controller.contract.records import Record
 from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znodes import TopicZnode, ZnodeError, decode
 from controller.rules.election import elect_offline
@@ -213,19 +212,16 @@ class _PartitionFacts:
 
     def _edited(self, value: LeaderAndIsr) -> Iterator[Statement]:
         """Yield what only a person writes: a broker twice, which Kafka counts as two, and a leader out of its ISR."""
-        records = self._picture.records
-        assigned = self._assigned(records) if records else ()
-        for where, named in (("assignment", assigned), ("ISR", value.isr)):
-            if len(set(named)) < len(named):
-                twice = {broker for broker in named if named.count(broker) > 1}
-                copies = counted(len(set(named)), "copy")
-                says = f"{bracketed(named)} names {listed(twice)} twice, so it has {copies}, not {len(named)}"
-                yield Statement(where, says)
+        for where, named in (("assignment", self._assigned() if self._picture.records else ()), ("ISR", value.isr)):
+            if (distinct := len(set(named))) < len(named):
+                twice = listed({broker for broker in named if named.count(broker) > 1})
+                says = f"names {twice} twice, so it has {counted(distinct, 'copy')}, not {len(named)}"
+                yield Statement(where, f"{bracketed(named)} {says}")
         if value.leader >= 0 and value.leader not in value.isr:
             yield Statement("ISR", f"lacks leader {value.leader}, so somebody edited the state")
 
-    def _assigned(self, records: Mapping[str, Record]) -> Sequence[BrokerId]:
-        record = records.get(f"/brokers/topics/{self._tp.topic}")
+    def _assigned(self) -> Sequence[BrokerId]:
+        record = (self._picture.records or {}).get(f"/brokers/topics/{self._tp.topic}")
         try:
             znode = None if record is None else decode(record.content, TopicZnode)
         except ZnodeError:
