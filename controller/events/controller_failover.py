@@ -215,8 +215,11 @@ def _is_among_removals(tx: Transaction, event: Event) -> bool:
         return False
     failed = event.failed_brokers
     seen = header.term.began_ms + timing.BROKERS_READ.of(header.partitions) if loads else header.time_ms
-    since = {broker: known.since_ms for broker, known in header.brokers.items() if known.epoch >= event.zxid}
-    back = {broker for broker in header.brokers if broker in failed or since.get(broker, seen + 1) <= seen}
+    back = {
+        broker
+        for broker, known in header.brokers.items()
+        if broker in failed or (known.epoch >= event.zxid and known.since_ms <= seen)
+    }
     return back.isdisjoint(failed) and any(
         action.at_batch == event.next_batch and action.replica not in back
         for tp in tx.certainty.waiting(event)

@@ -146,8 +146,7 @@ def _where_elected(partition: Partition, written: LeaderAndIsr) -> Partition:
     """Return the partition without a failed log directory of a new leader, because a controller elects none there."""
     if partition.zk_state is not None and partition.zk_state.leader == written.leader:
         return partition
-    left = tuple(broker for broker in partition.offline_dirs if broker != written.leader)
-    return replace(partition, offline_dirs=left)
+    return partition.with_dirs_back((written.leader,))
 
 
 def _follow(tx: Transaction, tp: TopicPartition, partition: Partition, written: LeaderAndIsr) -> None:

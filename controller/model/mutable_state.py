@@ -272,9 +272,7 @@ class MutableState:
             self.header.read.ended = (*self.header.read.ended, broker)
             return
         for tp in self.unsettled(lambda partition: broker in partition.offline_dirs):
-            partition = self.topics[tp.topic].partitions[tp.partition]
-            left = tuple(other for other in partition.offline_dirs if other != broker)
-            self.put_partition(tp, msgspec.structs.replace(partition, offline_dirs=left))
+            self.put_partition(tp, self.topics[tp.topic].partitions[tp.partition].with_dirs_back((broker,)))
 
     def is_online(self, replica: BrokerId, partition: Partition) -> bool:
         """Return whether the replica's broker is live and its log directory works, by the controller's knowledge."""

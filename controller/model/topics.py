@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -114,6 +114,11 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def with_replica_states(self, states: dict[BrokerId, ReplicaState]) -> Partition:
         """Return the partition with these states of its replicas."""
         return msgspec.structs.replace(self, replica_states=but_all_online(self.replicas, states))
+
+    def with_dirs_back(self, brokers: Collection[BrokerId]) -> Partition:
+        """Return the partition without failed log directories of these brokers."""
+        left = tuple(broker for broker in self.offline_dirs if broker not in brokers)
+        return self if left == self.offline_dirs else msgspec.structs.replace(self, offline_dirs=left)
 
     @property
     def assignment(self) -> ReplicaAssignment:

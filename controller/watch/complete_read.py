@@ -29,7 +29,7 @@ from controller.events.broker_change import forget_unseen_brokers, publish_broke
 from controller.events.controller_change import adopt, publish_controller
 from controller.machines.partition_machine import with_initial_states
 from controller.model.context import FOLLOWING, LOADING
-from controller.model.topics import Partition, Topic
+from controller.model.topics import Topic
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
 from controller.view.health import ordinary
@@ -117,7 +117,7 @@ def _set_up(tx: Transaction, name: str, topic: Topic, *, queued: bool) -> Topic:
     partitions = dict(topic.partitions)
     for number in [number for number in partitions if number not in well] if len(well) < len(partitions) else ():
         tx.state.touch(TopicPartition(name, number))
-        partitions[number] = with_initial_states(tx, _without_former_failures(tx, partitions[number]), _OFFLINE)
+        partitions[number] = with_initial_states(tx, partitions[number].with_dirs_back(tx.header.read.ended), _OFFLINE)
     if not queued:
         return replace(
             topic,
@@ -137,14 +137,6 @@ def _set_up(tx: Transaction, name: str, topic: Topic, *, queued: bool) -> Topic:
     }
     waits = any(state is _OFFLINE for part in partitions.values() for state in part.all_replica_states.values())
     return replace(topic, partitions=deleting, queued_for_deletion=True, deletion_started=True, ineligible=waits)
-
-
-def _without_former_failures(tx: Transaction, partition: Partition) -> Partition:
-    """Return the partition without failed log directories of registrations that are over."""
-    if not partition.offline_dirs:
-        return partition
-    left = tuple(broker for broker in partition.offline_dirs if broker not in tx.header.read.ended)
-    return replace(partition, offline_dirs=left)
 
 
 def _deletion_state(state: ReplicaState) -> ReplicaState:
