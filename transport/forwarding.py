@@ -60,8 +60,9 @@ class Forwarding:
 
     @property
     def is_away(self) -> bool:
-        """Return whether the cluster could not be read so far, although the forwarder's turn may have come."""
-        return self.goes_on_trying and self.heartbeat_ms == 0
+        """Return whether the cluster could not be read so far, unless this forwarder only waits for its turn."""
+        waits_for_turn = self.stands_for_election and not self.leads
+        return self.goes_on_trying and self.heartbeat_ms == 0 and not waits_for_turn
 
 
 @dataclass(frozen=True, slots=True)

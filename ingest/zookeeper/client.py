@@ -60,6 +60,8 @@ _SESSION_STATES = {
 class _Connection(RestorableConnection):
     """kazoo's connection, which gives every event away with its zxid instead of looking for its watchers."""
 
+    ends_if_never_let_in = True
+
     def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, Any] | None) -> None:
         super().__init__(client, retry, logger=KAZOO_LOG, sasl_options=login)
         self.newest_zxid = Zxid(0)  # the newest on this connection
@@ -87,10 +89,7 @@ class _Connection(RestorableConnection):
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
         self.login_failed = True
-        try:
-            super()._authenticate_with_sasl(host, timeout)
-        except SessionClosedRequireSaslError as error:  # because kazoo does not take this for a refused login
-            raise AuthFailedError("the server demands a login and refused this one") from error
+        super()._authenticate_with_sasl(host, timeout)
         self.login_failed = False
 
     def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:

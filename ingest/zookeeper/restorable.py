@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, ClassVar
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionDropped
+from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRequireSaslError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 from puresasl.mechanisms import Mechanism, mechanisms
@@ -24,14 +24,18 @@ _GSSAPI = "GSSAPI"
 
 
 class RestorableConnection(ConnectionHandler):
-    """A kazoo connection that hides the client's newest zxid from servers.
+    """A kazoo connection that hides the client's newest zxid from servers, and outlives a refused login.
 
     A server with older data refuses a client with a newer zxid. After a restore from a backup such a refusal would last
-    for ever. Users of this connection must expect a lagging server and wait with a sync.
+    for ever. Users of this connection must expect a lagging server and wait with a sync. After a refused login kazoo
+    would never connect again, although a server may know a password earlier than its file, or leave during a login.
     """
+
+    ends_if_never_let_in = False  # AuthFailedError ends the connection before the first login
 
     def __init__(self, *arguments: object, **settings: object) -> None:
         super().__init__(*arguments, **settings)
+        self._was_let_in = False
         self.without_ticket = ""  # why Kerberos gave no ticket for the newest connection
         self._had_ticket = False  # until then the owner reports the reason
         self._complaints = Complaints()
@@ -56,6 +60,21 @@ class RestorableConnection(ConnectionHandler):
             if self._had_ticket and self._complaints.due():
                 self.logger.error("%s. Kontrast tries again", error)
             raise ConnectionDropped("no ticket") from error
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            super()._authenticate_with_sasl(host, timeout)
+        except (AuthFailedError, SessionClosedRequireSaslError) as error:  # kazoo knows only the first as a refusal
+            if self.ends_if_never_let_in and not self._was_let_in:
+                raise AuthFailedError("the server refused this login") from error
+            if self._complaints.due():
+                self.logger.error(
+                    "ZooKeeper at %s refuses the login. Kontrast tries again with what its secret's file has by then. "
+                    "Check that the file has the server's newest password",
+                    host,
+                )
+            raise ConnectionDropped("the login was refused") from error
+        self._was_let_in = True
 
 
 class RestorableClient(KazooClient):

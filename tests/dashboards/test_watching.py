@@ -82,5 +82,5 @@ def test_it_is_ready_once_each_cluster_was_read_or_waits_for_its_turn() -> None:
         assert ready() == (200, "ready\naway, but tried again and again: south\n")
         waits.heartbeat_ms = 1500
         assert ready() == (200, "ready\n")
-        waits.heartbeat_ms, waits.goes_on_trying, waits.stands_for_election = 0, False, True
+        waits.heartbeat_ms, waits.goes_on_trying, waits.stands_for_election = 0, True, True
         assert ready() == (200, "ready\n")

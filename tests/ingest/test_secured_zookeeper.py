@@ -6,6 +6,7 @@ import logging
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -56,22 +57,32 @@ def login_server(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
         yield server
 
 
-def test_a_new_connection_logs_in_with_the_password_that_the_file_has_by_then(
+def test_watcher_and_election_outlive_a_login_that_is_refused_until_the_file_has_the_new_password(
     login_server: ZooKeeper, watch: Callable[..., Watching], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    file = Path(password_file(tmp_path))
-    watching = watch(
-        zookeeper=login_server.connect_string, zookeeper_username="kontrast", zookeeper_password_file=str(file)
-    )
-    login_server.kill()
-    eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
-    _write_server_login(tmp_path / "jaas.conf", "renewed")
-    file.write_text("renewed\n")
-    login_server.start()
-    eventually(lambda: watching.count(RecordKind.SESSION, '"connected"') == 2)
+    address, file = login_server.connect_string, Path(password_file(tmp_path))
+    watching = watch(zookeeper=address, zookeeper_username="kontrast", zookeeper_password_file=str(file))
+    login = {"election_zookeeper": address, "election_username": "kontrast", "election_password_file": str(file)}
+    leads, waits = (Election(electing(**login), threading.Event(), lambda: 6, lambda _: None) for _ in range(2))
+    with closing(leads), closing(waits), ThreadPoolExecutor() as pool:
+        term = leads.next_term()
+        assert term is not None
+        assert term.holds()
+        next_term = pool.submit(waits.next_term)
+        eventually(lambda: "leads, this forwarder waits" in caplog.text)
+        login_server.kill()
+        eventually(lambda: watching.count(RecordKind.SESSION, "suspended") == 1)
+        _write_server_login(tmp_path / "jaas.conf", "renewed")
+        login_server.start()
+        eventually(lambda: caplog.text.count("refuses the login. Kontrast tries again") == 3)
+        file.write_text("renewed\n")
+        eventually(lambda: '"connected"' in (watching.records()[-1].data or ""))
+        leads.close()
+        assert next_term.result(60) is not None
     watching.stop()
     assert SECRET not in caplog.text + repr(watching.config)
+    assert "Traceback" not in caplog.text
 
 
 def test_a_wrong_password_or_none_is_one_sentence(login_server: ZooKeeper, tmp_path: Path) -> None:
@@ -236,18 +247,6 @@ def test_a_password_is_that_of_its_variable_and_is_text(tmp_path: Path, monkeypa
 def electing(**changes: object) -> IngestConfig:
     settings: dict[str, object] = {"zookeeper": "127.0.0.1:1", "cluster": "east", "connect_timeout_seconds": 3}
     return IngestConfig(**{**settings, "to": KafkaAddress("127.0.0.1:1", "changes"), **changes})  # type: ignore[arg-type]
-
-
-def test_an_election_logs_in(login_server: ZooKeeper, tmp_path: Path) -> None:
-    config = electing(
-        election_zookeeper=login_server.connect_string,
-        election_username="kontrast",
-        election_password_file=password_file(tmp_path),
-    )
-    with closing(Election(config, threading.Event(), lambda: 6, lambda _: None)) as election:
-        term = election.next_term()
-        assert term is not None
-        assert term.holds()
 
 
 def test_an_election_speaks_tls_and_shows_its_certificate(
