@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import ssl
+import time
 import urllib.parse
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import Annotated, NamedTuple
 
 import anyio
@@ -19,8 +23,12 @@ from controller.says.alert_kinds.kind import NAME_PREFIX
 from dashboards.alerting.config import AlertmanagerConfig
 from dashboards.alerting.message import Message
 from dashboards.errors import ServeError
-from transport.printable import printable
+from transport.printable import Complaints, printable
 
+_logger = logging.getLogger("kontrast.dashboards")
+
+_CLOCK_PAUSE_SECONDS = 600.0
+_CLOCKS_DIFFER_MS = 10_000  # an answer names its second, and may have been under way for some
 _LONGEST_REASON = 300
 # An alert of Kontrast has some 2 kB, so this has space for 30,000.
 _LARGEST_ANSWER_BYTES = 64 * 1024**2
@@ -69,14 +77,17 @@ class Alertmanager:
     def __init__(self, url: str, config: AlertmanagerConfig) -> None:
         self.url = url.rstrip("/")
         self._config = config
+        self._ahead_ms = 0  # of its clock, by its newest answer
+        self._complaints = Complaints(_CLOCK_PAUSE_SECONDS)
         try:
             self._tls = ssl.create_default_context(cafile=config.ca_file)
         except (ssl.SSLError, OSError) as error:
             raise ServeError(f"ca_file {config.ca_file} holds no certificates in PEM form: {error}") from error
 
     def send(self, messages: Sequence[Message], now_ms: int) -> None:
-        """Post alerts. Raise UnreachableError or RefusedError."""
-        body = msgspec.json.encode([message.as_json(now_ms, self._config) for message in messages])
+        """Post alerts, by Alertmanager's clock, which decides on their ends. Raise UnreachableError or RefusedError."""
+        its_ms = now_ms + self._ahead_ms
+        body = msgspec.json.encode([message.as_json(its_ms, self._config) for message in messages])
         answer = self._ask("POST", "/api/v2/alerts", body)
         if answer.content.strip():  # Alertmanager's answer is empty
             raise RefusedError(f"{self.url} answers alerts with {answer}. {_IS_NO_ALERTMANAGER}", in_part=False)
@@ -114,7 +125,20 @@ class Alertmanager:
             raise self._unreachable(_root_of(error)) from error
         if answer.response.status_code != httpx.codes.OK:
             raise self._refusal(answer)
+        with suppress(KeyError, ValueError):
+            self._compare_clocks(parsedate_to_datetime(answer.response.headers["Date"]))
         return answer
+
+    def _compare_clocks(self, its_time: datetime) -> None:
+        ahead_ms = round(its_time.timestamp() * 1000) - time.time_ns() // 1_000_000
+        self._ahead_ms = ahead_ms if abs(ahead_ms) > _CLOCKS_DIFFER_MS else 0
+        if self._ahead_ms and self._complaints.due():
+            _logger.warning(
+                "the clock of %s is %.0f s %s this machine's. Alerts are sent by its clock. Correct the wrong clock",
+                self.url,
+                abs(ahead_ms) / 1000,
+                "ahead of" if ahead_ms > 0 else "behind",
+            )
 
     async def _exchange(self, method: str, path: str, body: bytes | None) -> _Answer:
         # A limit for the whole request, because the client's own timeouts restart with each byte.

@@ -98,12 +98,15 @@ class Message:
         return None if known is None else unquote(known)
 
     def as_json(self, now_ms: int, config: AlertmanagerConfig) -> dict[str, Any]:
-        """Return the element of Alertmanager's v2 API. An active alert ends by itself if it is not repeated in time."""
+        """Return the element of Alertmanager's v2 API. An active alert ends by itself if it is not repeated in time.
+
+        An end in Alertmanager's future would keep the alert active until then.
+        """
         start_ms = min(self.since_ms, now_ms)
         if self.ended_ms is None:
             end_ms = now_ms + int(config.resolve_timeout_seconds * 1000)
         else:
-            end_ms = max(self.ended_ms, start_ms + 1)
+            end_ms = max(min(self.ended_ms, now_ms), start_ms + 1)
         alert: dict[str, Any] = {
             "labels": dict(self.labels),
             "annotations": dict(self.annotations),

@@ -155,22 +155,22 @@ def tls_server(java: Path, tmp_path: Path, certificates: Certificates) -> Iterat
         yield server, f"127.0.0.1:{port}"
 
 
-def test_a_session_speaks_tls_and_shows_its_certificate(
+def test_sessions_speak_tls_and_show_their_certificate(
     tls_server: tuple[ZooKeeper, str], certificates: Certificates, watch: Callable[..., Watching]
 ) -> None:
     certificate, key = certificates.sign("client", "DNS:client")
-    watching = watch(
-        zookeeper=tls_server[1],
-        zookeeper_tls=True,
-        zookeeper_ca_file=certificates.authority,
-        zookeeper_certificate_file=certificate,
-        zookeeper_key_file=key,
-        ensemble_interval_seconds=1.0,
-    )
+    tls = {"tls": True, "ca_file": certificates.authority, "certificate_file": certificate, "key_file": key}
+    of_watch = {f"zookeeper_{name}": value for name, value in tls.items()}
+    watching = watch(zookeeper=tls_server[1], ensemble_interval_seconds=1.0, **of_watch)
     watching.settled()
     assert watching.count(RecordKind.SNAPSHOT_END) == 1
     asked = newest(watching, lambda one: one.servers[0].data_bytes >= 0)  # four-letter words go through TLS, too
     assert (asked.servers[0].refused, asked.left_sessions) == ((), ())
+    config = electing(election_zookeeper=tls_server[1], **{f"election_{name}": value for name, value in tls.items()})
+    with closing(Election(config, threading.Event(), lambda: 6, lambda _: None)) as election:
+        term = election.next_term()
+        assert term is not None
+        assert term.holds()
 
 
 @pytest.mark.parametrize(
@@ -247,23 +247,6 @@ def test_a_password_is_that_of_its_variable_and_is_text(tmp_path: Path, monkeypa
 def electing(**changes: object) -> IngestConfig:
     settings: dict[str, object] = {"zookeeper": "127.0.0.1:1", "cluster": "east", "connect_timeout_seconds": 3}
     return IngestConfig(**{**settings, "to": KafkaAddress("127.0.0.1:1", "changes"), **changes})  # type: ignore[arg-type]
-
-
-def test_an_election_speaks_tls_and_shows_its_certificate(
-    tls_server: tuple[ZooKeeper, str], certificates: Certificates
-) -> None:
-    certificate, key = certificates.sign("client", "DNS:client")
-    config = electing(
-        election_zookeeper=tls_server[1],
-        election_tls=True,
-        election_ca_file=certificates.authority,
-        election_certificate_file=certificate,
-        election_key_file=key,
-    )
-    with closing(Election(config, threading.Event(), lambda: 6, lambda _: None)) as election:
-        term = election.next_term()
-        assert term is not None
-        assert term.holds()
 
 
 @pytest.mark.parametrize(
