@@ -112,6 +112,7 @@ class WaitForRoom:
     def __call__(self, which: str) -> None:
         """Wait once. The sentence names the disk."""
         if count := self._said.due():
-            _LOG.warning("%s. The job waits for room, tried %d times since the last line", which, count)
+            since = f", after {count:,} attempts since the last such line" if count > 1 else ""
+            _LOG.warning("%s. The job waits for room%s", which, since)
         self._stop.wait(self._pause_seconds)
         self._pause_seconds = min(2 * self._pause_seconds, _LONGEST_PAUSE_SECONDS)

@@ -57,7 +57,7 @@ def login_server(java: Path, tmp_path: Path) -> Iterator[ZooKeeper]:
         yield server
 
 
-def test_watcher_and_election_outlive_a_login_that_is_refused_until_the_file_has_the_new_password(
+def test_a_refused_login_is_tried_again_until_the_file_has_the_new_password(
     login_server: ZooKeeper, watch: Callable[..., Watching], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
