@@ -71,9 +71,8 @@ def _load_named_partitions(tx: Transaction) -> None:
         for number in unnamed:
             tx.events.take_back(TopicPartition(name, number), bool)  # every action
         if topic.refused or unnamed:
-            refused = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
             kept = {number: found for number, found in topic.partitions.items() if number not in unnamed}
-            tx.state.put_topic(name, replace(topic, partitions={**kept, **refused}, refused={}))
+            tx.state.put_topic(name, deletion_requests.with_refused(replace(topic, partitions=kept)))
 
 
 def is_loading(header: Header) -> bool:

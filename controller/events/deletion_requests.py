@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.ids import TopicPartition
-from controller.machines.partition_machine import with_initial_states
+from controller.machines.partition_machine import create, with_initial_states
 from controller.model.event import EventKind
 from controller.model.mutable_state import MutableState
-from controller.model.topics import Topic
+from controller.model.topics import Partition, Topic
 from controller.rules.states import ReplicaState
 from controller.says.alert_kinds import kinds
 from controller.transaction.transaction import Transaction
+from wording.sentences import counted
 
 # A topic that the controller seems to have loaded may also be one that its first notification brought.
 _READS_OF_TOPICS: Final = (EventKind.TOPIC_CHANGE, EventKind.CONTROLLER_FAILOVER)
@@ -73,16 +74,40 @@ def judge_removed(tx: Transaction) -> None:
         return
     for name, topic in list(tx.state.topics):
         if topic.seems_unread and tx.header.has_outlasted_a_hang(topic.asked_ms):
-            _take_back_request(tx, name)
-            _load_again(tx, name)
+            _go_on_unread(tx, name)
 
 
-def _load_again(tx: Transaction, name: str) -> None:
-    """Give the partitions of a topic whose deletion never began the states that ZooKeeper shows."""
-    for tp in [TopicPartition(name, number) for number in tx.state.topics[name].partitions]:
-        tx.events.take_back(tp, bool)  # also what was planned for a broker that left
-        loaded = with_initial_states(tx, tx.state.topics[name].partitions[tp.partition], ReplicaState.OFFLINE)
-        tx.state.put_partition(tp, loaded)
+def state_written(tx: Transaction, tp: TopicPartition) -> None:
+    """Take in a partition that was left out because its topic was under deletion, but that the controller created."""
+    topic = tx.state.topic(tp.topic)
+    if topic is None or tp.partition not in topic.refused:
+        return
+    if topic.seems_unread and tx.header.acting:
+        _go_on_unread(tx, tp.topic)
+    else:
+        tx.state.put_topic(tp.topic, with_refused(topic))
+
+
+def _go_on_unread(tx: Transaction, name: str) -> None:
+    """Give a topic whose deletion never began the states that ZooKeeper shows, and create the added partitions."""
+    _take_back_request(tx, name)
+    topic = tx.state.topics[name]
+    for number in list(topic.partitions):
+        tx.events.take_back(TopicPartition(name, number), bool)  # also what was planned for a broker that left
+        partition = tx.state.topics[name].partitions[number]
+        loaded = with_initial_states(tx, partition, ReplicaState.OFFLINE)
+        tx.state.put_partition(TopicPartition(name, number), loaded)
+    if topic.refused:
+        added = counted(len(topic.refused), "partition")
+        tx.events.begin(EventKind.PARTITION_MODIFICATIONS, f"{added} added to topic {name}")
+        tx.state.put_topic(name, with_refused(tx.state.topics[name]))
+        create(tx, [TopicPartition(name, number) for number in topic.refused])
+
+
+def with_refused(topic: Topic) -> Topic:
+    """Return the topic with the partitions that were added during its deletion."""
+    added = {number: Partition(assignment.replicas) for number, assignment in topic.refused.items()}
+    return replace(topic, partitions={**topic.partitions, **added}, refused={})
 
 
 def _removed_for_unknown_topic(tx: Transaction, name: str) -> bool:

@@ -16,7 +16,14 @@ from controller.alerts import occurrences
 from controller.contract.ids import BrokerId, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.znodes import StateZnode
-from controller.events import controller_failover, fenced_controller, migration, topic_deletion, unfenced_controller
+from controller.events import (
+    controller_failover,
+    deletion_requests,
+    fenced_controller,
+    migration,
+    topic_deletion,
+    unfenced_controller,
+)
 from controller.inference import deferral, expected_writes, isr_change, topic_assignment
 from controller.inference.expected_writes import count_isr_change, match_expected_write
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
@@ -112,6 +119,8 @@ def _value(value: LeaderAndIsr) -> str:
 
 def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, version: int) -> None:
     """Apply the content of a partition's state znode."""
+    if tx.state.partition(tp) is None:
+        deletion_requests.state_written(tx, tp)
     partition = tx.state.partition(tp)
     if partition is None:
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
