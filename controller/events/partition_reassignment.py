@@ -80,7 +80,7 @@ def znode_removed(tx: Transaction) -> None:
         unfinished = [entry for entry in entries if _is_reassigning(tx.state, entry)]
         header.triggers.reassign_unwatched = header.triggers.reassign_unwatched or not entries or bool(unfinished)
     if header.acting and tx.state.record.author in (0, header.term.session):
-        _forget_unread(tx)
+        _forget_unread(tx, [TopicPartition(entry.topic, entry.partition) for entry in entries or ()])
 
 
 def judge_unseen(tx: Transaction) -> None:
@@ -119,30 +119,42 @@ def adopt_shown(tx: Transaction, tp: TopicPartition, partition: Partition, shown
     tx.state.put_partition(tp, adopted.with_replica_states(tx.state.states_by_brokers(adopted)))
 
 
-def _forget_unread(tx: Transaction) -> None:
+def _forget_unread(tx: Transaction, asked: Sequence[TopicPartition]) -> None:
     """Forget reassignments that the topics' znodes do not show, because the controller never read their requests.
 
-    The API replaced them before, or the controller rewrote the requests' znode from memory. A failover has read them,
-    but drops those of topics under deletion.
+    The API replaced them before, or the controller rewrote the requests' znode from memory. It reads a request as a
+    whole, so it goes on with the request's other partitions. A failover has read them, but drops those of topics under
+    deletion.
     """
     unread = [event.id for event in tx.events.open_events() if event.kind is _KIND and not event.begun]
     planned = [tp for key in unread for tp in tx.certainty.waiting(tx.events.open_event(key))]
+    is_read = any(_is_shown(tx.state.partition(tp)) for tp in asked)
     for tp in dict.fromkeys([*reassigning(tx.state), *planned]):
         topic = tx.state.topics[tp.topic]
         partition = topic.partitions[tp.partition]
         events = [tx.events.open_event(action.event) for action in partition.queue]
         is_loaded = any(event.kind is EventKind.CONTROLLER_FAILOVER for event in events)
         is_dropped = partition.reassigning and (topic.queued_for_deletion or not is_loaded)
-        if is_dropped or any(event.id in unread for event in events):
+        goes_on = is_read and tp in asked and not topic.queued_for_deletion
+        if not goes_on and (is_dropped or any(event.id in unread for event in events)):
             _forget(tx, tp, unread)
 
 
+def _is_shown(partition: Partition | None) -> bool:
+    """Return whether the topic's znode shows that the partition's reassignment goes on."""
+    return partition is not None and partition.reassigning and not partition.pending_assignments
+
+
 def forget_unloaded(tx: Transaction) -> None:
-    """Forget reassignments of a request that was removed before the new controller loaded it, as time shows."""
+    """Forget reassignments of a request that was removed before the new controller loaded it.
+
+    Time shows it, or a later event's write, because a failover takes up requests before any other event.
+    """
     header = tx.header
     if header.acting and header.triggers.reassign is None:
         loads = [event for event in header.events.values() if event.kind is EventKind.CONTROLLER_FAILOVER]
-        unread = [each.id for each in loads if each.writes_due and tx.certainty.has_written_all(each)]
+        late = [each for each in loads if each.id < header.last_written_event or tx.certainty.has_written_all(each)]
+        unread = [each.id for each in late if each.writes_due]
         moving = reassigning(tx.state) if unread else []
         queues = {tp: tx.state.topics[tp.topic].partitions[tp.partition].queue for tp in moving}
         for tp in [tp for tp, queue in queues.items() if any(action.event in unread for action in queue)]:
