@@ -77,7 +77,9 @@ def _is_passed_over(tx: Transaction, event: Event) -> bool:
         return False
     # A failover takes replicas offline before it elects, all other events after that.
     elected_first = event.kind is EventKind.CONTROLLER_FAILOVER and event.begun
-    wrote_on = event.id < header.last_written_event or header.term.changed_isr_ms - seen_ms > unfinished_ms
+    # A gap does not show the order in which its events came.
+    was_overtaken = event.id < header.last_written_event and event.time_ms > header.feed.caught_up_ms
+    wrote_on = was_overtaken or header.term.changed_isr_ms - seen_ms > unfinished_ms
     return (elected_first or wrote_on) and any(map(partial(_is_certain, tx, event), tx.certainty.actions_of(event)))
 
 

@@ -87,6 +87,7 @@ def _written_again(tx: Transaction, tps: list[TopicPartition]) -> Iterator[None]
     yield
     for tp, state in written.items():
         match_expected_write(tx, tp, state)
+        tx.state.put_partition(tp, replace(tx.state.topics[tp.topic].partitions[tp.partition], zk_state=state))
 
 
 def loaded_before_registration(tx: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
