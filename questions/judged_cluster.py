@@ -7,22 +7,22 @@ much there.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
-from msgspec.structs import astuple
+from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId, PartitionId
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import UNUSABLE
-from controller.rules.states import PartitionState
 from controller.step import Outcome
 from controller.view.counting import leadership
 from controller.view.health import needed_in_sync
 from controller.view.metadata import (
+    LED,
     UNREADABLE,
     BrokerMetadata,
     ControllerMetadata,
@@ -35,7 +35,6 @@ from wording.facts import replicas_in_words
 from wording.said import Line, Said, line
 from wording.sentences import counted
 
-_ONLINE: Final = PartitionState.ONLINE.word
 _UNREADABLE_STATE: Final = "its state cannot be read"
 
 Sound = Mapping[str, Collection[PartitionId]]
@@ -53,19 +52,15 @@ class Concern(Enum):
     AT_MIN_ISR = "at-min-isr"
 
 
-_NONE: Final = ()
-_AT_MIN_ISR: Final = (Concern.AT_MIN_ISR,)
-
-
 _UNASKED: Final = frozenset({Concern.OFFLINE, Concern.UNDER_MIN_ISR, Concern.UNDER_REPLICATED})
 _ORDER: Final = {concern: place for place, concern in enumerate(Concern)}
 _NAMED_PARTITIONS: Final = 20
 
 
 class JudgedPartition(PartitionMetadata, frozen=True, tag_field="type", tag="partition"):
-    """A partition's metadata with what is wrong with it, the worst first."""
+    """A partition's metadata with what is wrong with it, the worst first, by default nothing."""
 
-    writable_acks_all: bool | None = None  # None without a judgement
+    writable_acks_all: bool | None = True  # None without a judgement
     in_sync_lacking: int = 0
     in_sync_candidates: tuple[BrokerId, ...] = ()
     concerns: tuple[Concern, ...] = ()
@@ -112,17 +107,20 @@ class PartitionChoice:
 
 
 class JudgedCluster:
-    """A cluster at one moment, from the metadata of its znodes.
+    """A cluster at one moment, from the metadata of its znodes with a JudgedPartition for each partition.
 
     `replicated` takes the partitions that need no replica, and returns the replica's view of all others.
     """
 
     def __init__(self, metadata: Collection[Metadata], replicated: Callable[[Sound], Outcome]) -> None:
-        self.unreadable = [line for line in metadata if isinstance(line, UnreadableZnode)]
-        self.brokers = [line for line in metadata if isinstance(line, BrokerMetadata)]
-        (self.controller,) = (line for line in metadata if isinstance(line, ControllerMetadata))
-        lines = [line for line in metadata if isinstance(line, PartitionMetadata)]
-        self.partitions = _judged(lines, {each.broker for each in self.brokers if each.registered}, replicated)
+        of: defaultdict[type[Metadata], list[Any]] = defaultdict(list)  # one pass, because there may be 200,000 lines
+        for each in metadata:
+            of[type(each)].append(each)
+        self.unreadable: list[UnreadableZnode] = of[UnreadableZnode]
+        self.brokers: list[BrokerMetadata] = of[BrokerMetadata]
+        self.controller: ControllerMetadata = of[ControllerMetadata][0]
+        live = frozenset(each.broker for each in self.brokers if each.registered)
+        self.partitions = _judged(of[JudgedPartition], live, replicated)
 
     def chosen(self, selection: PartitionChoice) -> list[JudgedPartition]:
         """Return the chosen partitions."""
@@ -173,67 +171,67 @@ def _worst_first(partition: JudgedPartition) -> tuple[int, str, int]:
 
 
 def _judged(
-    lines: Iterable[PartitionMetadata], live: Collection[BrokerId], replicated: Callable[[Sound], Outcome]
+    lines: Sequence[JudgedPartition], live: frozenset[BrokerId], replicated: Callable[[Sound], Outcome]
 ) -> list[JudgedPartition]:
-    sound = _sound(lines, frozenset(live))
+    sound = _sound(lines, live)
     outcome = replicated(sound)
     header = outcome.context.header
     if header.led_by_kraft or header.migration.seen:  # then only all partitions together show which brokers are alive
-        sound = {}
+        sound.clear()
         outcome = replicated(sound)
-    else:
-        margin = _margins(outcome.context)
-        short = [line for line in lines if _is_in(sound, line) and margin(line) < 0]
-        for line in short:
-            sound[line.topic].discard(line.partition)
-        outcome = replicated(sound) if short else outcome
-    margin, concerns = _margins(outcome.context), _concerns(outcome.context)
+    margin = _margins(outcome.context)
+    thin = [(line, more) for topic in sound.values() for line in topic.values() if (more := margin(line)) <= 0]
+    for each, more in thin:
+        if more == 0:
+            sound[each.topic][each.partition] = replace(each, concerns=(Concern.AT_MIN_ISR,))
+        else:
+            del sound[each.topic][each.partition]
+    outcome = replicated(sound) if any(more < 0 for _, more in thin) else outcome
+    concerns = _concerns(outcome.context)
     rows = {(row.topic, row.partition): row for row in outcome.effects if isinstance(row, PartitionRow)}
-    return [
-        JudgedPartition(*(*astuple(line), True, 0, (), _NONE if margin(line) else _AT_MIN_ISR, None))
-        if _is_in(sound, line)
-        else _of_replica(line, concerns, rows)
-        for line in lines
-    ]
+    none: dict[PartitionId, JudgedPartition] = {}
+    return [sound.get(line.topic, none).get(line.partition) or _of_replica(line, concerns, rows) for line in lines]
 
 
-def _sound(lines: Iterable[PartitionMetadata], live: frozenset[BrokerId]) -> dict[str, set[PartitionId]]:
-    found: dict[str, set[PartitionId]] = {}
+def _sound(
+    lines: Iterable[JudgedPartition], live: frozenset[BrokerId]
+) -> dict[str, dict[PartitionId, JudgedPartition]]:
+    found: dict[str, dict[PartitionId, JudgedPartition]] = {}
     for each in lines:
         still = not (each.deleting or each.adding_replicas or each.removing_replicas)
-        if each.state == _ONLINE and still and len(each.isr) >= len(each.replicas) and live.issuperset(each.replicas):
-            found.setdefault(each.topic, set()).add(each.partition)
+        if each.state == LED and still and len(each.isr) >= len(each.replicas) and live.issuperset(each.replicas):
+            found.setdefault(each.topic, {})[each.partition] = each
     return found
 
 
-def _is_in(sound: Sound, line: PartitionMetadata) -> bool:
-    return line.partition in sound.get(line.topic, ())
-
-
-def _margins(context: Context) -> Callable[[PartitionMetadata], int]:
+def _margins(context: Context) -> Callable[[JudgedPartition], int]:
     """Return how many in-sync replicas a led partition has more than acks=all needs."""
-    rules, needed_by = (
-        context.header.counting_rules,
-        {name: topic.min_insync_replicas for name, topic in context.topics},
-    )
+    rules = context.header.counting_rules
+    needed_by = {name: topic.min_insync_replicas for name, topic in context.topics}
 
-    def margin(line: PartitionMetadata) -> int:
+    def margin(line: JudgedPartition) -> int:
         return len(line.isr) - needed_in_sync(needed_by[line.topic], line.leader, len(line.replicas), rules)
 
     return margin
 
 
 def _of_replica(
-    line: PartitionMetadata, concerns: Mapping[_Key, tuple[Concern, ...]], rows: Mapping[_Key, PartitionRow]
+    line: JudgedPartition, concerns: Mapping[_Key, tuple[Concern, ...]], rows: Mapping[_Key, PartitionRow]
 ) -> JudgedPartition:
     key = (line.topic, line.partition)
     if line.state == UNREADABLE:
-        return JudgedPartition(*(*astuple(line), None, 0, (), (), _UNREADABLE_STATE))
+        return replace(line, writable_acks_all=None, reason=_UNREADABLE_STATE)
     about, row = concerns.get(key, ()), rows.get(key)
     if row is None:
-        return JudgedPartition(*(*astuple(line), None, 0, (), about, None))
-    judged = row.writable_acks_all, row.in_sync_lacking, row.in_sync_candidates, about, row.reason
-    return JudgedPartition(*(*astuple(line), *judged))
+        return replace(line, writable_acks_all=None, concerns=about)
+    return replace(
+        line,
+        writable_acks_all=row.writable_acks_all,
+        in_sync_lacking=row.in_sync_lacking,
+        in_sync_candidates=row.in_sync_candidates,
+        concerns=about,
+        reason=row.reason,
+    )
 
 
 def _concerns(context: Context) -> dict[_Key, tuple[Concern, ...]]:

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from controller.contract.ids import BrokerId
 from controller.contract.job_row import JobRow
@@ -210,7 +209,7 @@ class StreamConfig:
     def checkpoint_directory(self) -> Path:
         """Return the directory of the checkpoint on this machine, as an absolute path."""
         is_uri = self.checkpoint.startswith(f"{_LOCAL}:")
-        return Path(url2pathname(urlsplit(self.checkpoint).path) if is_uri else self.checkpoint).expanduser().absolute()
+        return Path(unquote(urlsplit(self.checkpoint).path) if is_uri else self.checkpoint).expanduser().absolute()
 
     @property
     def checkpoint_uri(self) -> str | None:

@@ -5,7 +5,9 @@ Only this module knows in how many ways decoding can fail. The meaning of the by
 
 from __future__ import annotations
 
-from typing import Final, Generic, Protocol, TypeVar
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -28,10 +30,16 @@ class _Decodes(Protocol[_Data, _Content]):
 
 
 class _Decoder(Generic[_Data, _Content]):
-    """Decoder of one form. Make it once, because that costs more than decoding."""
+    """Decoder of one form. Make it once, because its first use costs much more than the next."""
 
-    __slots__ = ("_decoder",)
-    _decoder: _Decodes[_Data, _Content]
+    _made: Callable[[type], _Decodes[_Data, Any]]
+
+    def __init__(self, content: type[_Content]) -> None:
+        self._content = content
+
+    @cached_property
+    def _decoder(self) -> _Decodes[_Data, _Content]:
+        return type(self)._made(self._content)
 
     def decode(self, data: _Data) -> _Content:
         """Return the content of the bytes. Raise UndecodableError."""
@@ -46,16 +54,10 @@ class _Decoder(Generic[_Data, _Content]):
 class JsonDecoder(_Decoder[bytes | str, _Content]):
     """Decoder of JSON of one form."""
 
-    __slots__ = ()
-
-    def __init__(self, content: type[_Content]) -> None:
-        self._decoder = msgspec.json.Decoder(content)
+    _made = msgspec.json.Decoder
 
 
 class MsgpackDecoder(_Decoder[bytes | memoryview, _Content]):
     """Decoder of MessagePack of one form."""
 
-    __slots__ = ()
-
-    def __init__(self, content: type[_Content]) -> None:
-        self._decoder = msgspec.msgpack.Decoder(content)
+    _made = msgspec.msgpack.Decoder

@@ -148,7 +148,7 @@ def _refusing_damage(request: object) -> Iterator[None]:
 
 
 _INT = struct.Struct("!i")
-_STAT = struct.Struct("!qqqqiiiqiiq")
+_STAT = struct.Struct("!qqqqi8xq16x")
 _MULTI_HEADER = struct.Struct("!i?i")
 _NO_WATCH, _WATCH = b"\0", b"\1"
 _KNOWN_ERRORS = {NoNodeError.code: None, NoAuthError.code: NoAuthError()}
@@ -157,10 +157,10 @@ _KNOWN_ERRORS = {NoNodeError.code: None, NoAuthError.code: NoAuthError()}
 def _read_value(buffer: bytes, offset: int) -> tuple[Value, int]:
     (length,) = _INT.unpack_from(buffer, offset)
     offset += 4
-    data = None if length < 0 else buffer[offset : offset + length]
-    offset += max(length, 0)
-    czxid, mzxid, ctime_ms, mtime_ms, version, _, _, owner, _, _, _ = _STAT.unpack_from(buffer, offset)
-    return Value(data, czxid, mzxid, version, owner, mtime_ms, ctime_ms), offset + 68
+    end = offset + length if length > 0 else offset
+    czxid, mzxid, ctime_ms, mtime_ms, version, owner = _STAT.unpack_from(buffer, end)
+    data = None if length < 0 else buffer[offset:end]
+    return Value(data, czxid, mzxid, version, owner, mtime_ms, ctime_ms), end + _STAT.size
 
 
 def _read_children(buffer: bytes, offset: int) -> tuple[list[str], int]:

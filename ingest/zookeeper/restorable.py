@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from contextlib import suppress
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionDropped, SessionClosedRequireSaslError
@@ -15,8 +15,10 @@ from puresasl.mechanisms import Mechanism, mechanisms
 
 from ingest.config import ZooKeeperConfig
 from ingest.errors import IngestError
-from outputs.kerberos import KerberosError, KerberosExchange, Keytab
 from transport.printable import Complaints
+
+if TYPE_CHECKING:
+    from outputs.kerberos import KerberosExchange
 
 KAZOO_LOG = logging.getLogger("kontrast.ingest.kazoo")
 
@@ -51,6 +53,8 @@ class RestorableConnection(ConnectionHandler):
 
     def _get_ticket(self, host: str) -> None:
         """Begin the login before a server waits for it. Raise ConnectionDropped, after which kazoo tries again."""
+        from outputs.kerberos import KerberosError, KerberosExchange  # slow, as it imports kafka-python
+
         keytab, service = self.sasl_options["keytab"], self.sasl_options["service"]
         try:
             self.sasl_options["exchange"] = KerberosExchange(keytab, service, host)
@@ -114,6 +118,8 @@ mechanisms[_GSSAPI] = _Kerberos
 def login_of(config: ZooKeeperConfig) -> dict[str, Any] | None:
     """Return kazoo's options of a login, if the configuration has one. Raise IngestError."""
     if config.zookeeper_principal is not None and config.zookeeper_keytab_file is not None:
+        from outputs.kerberos import KerberosError, Keytab
+
         try:
             keytab = Keytab(config.zookeeper_principal, config.zookeeper_keytab_file)
         except KerberosError as error:

@@ -30,6 +30,7 @@ from cli.embedded.zookeeper import ZooKeeper
 from controller.contract.records import Record, RecordKind, decode_record
 from ingest.complete_read import read_once
 from ingest.config import ZooKeeperConfig
+from ingest.observed.paths import WATCHED
 from lab.bench.core import PARTITIONS_A_TOPIC, Replicas
 from lab.bench.figures import Figure, options, print_listed
 from tests.relay import Relay
@@ -206,7 +207,7 @@ def readings(zookeeper: ZooKeeper, client: KazooClient, partitions: int) -> Iter
 def _watched(zookeeper: ZooKeeper, client: KazooClient, paths: list[str]) -> Iterator[Figure]:
     """Yield the figures of a watcher that stays connected."""
     with _watching(zookeeper.port) as journal:
-        yield Figure("watches on the server", "", server_watches(zookeeper), "at most 10")
+        yield Figure("watches on the server", "", server_watches(zookeeper), f"one a watched subtree, {len(WATCHED)}")
         ours = burst(zookeeper, paths, 2, lambda: journal.has_read(2, len(paths)))
         yield Figure(f"burst of {len(paths):,} changes, all known", "s", ours)
         latencies = sorted(_single_changes(client, journal, paths))

@@ -87,7 +87,8 @@ def test_each_partition_is_as_the_replica_of_the_whole_cluster_has_it(cluster: d
         taken_in.append(sum(len(topic.partitions) for _, topic in outcome.context.topics))
         return outcome
 
-    metadata = list(cluster_metadata(Znode(path, value.data, value.czxid) for path, value in read.values.items()))
+    znodes = [Znode(path, value.data, value.czxid) for path, value in read.values.items()]
+    metadata = list(cluster_metadata(znodes, partition=JudgedPartition))
     found = JudgedCluster(metadata, replicated).partitions
     whole = steps(new_context("c"), read.records("c"))
     rows = {(row.topic, row.partition): row for row in whole.effects if isinstance(row, PartitionRow)}

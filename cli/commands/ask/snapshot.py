@@ -17,7 +17,7 @@ from cli.sources.zookeeper import read_cluster, without_garbage_collection
 from controller.restore.stored_context import new_context
 from controller.step import Outcome, steps
 from controller.view.metadata import UnreadableZnode, Znode, cluster_metadata
-from questions.judged_cluster import Concern, JudgedCluster, PartitionChoice, Sound
+from questions.judged_cluster import Concern, JudgedCluster, JudgedPartition, PartitionChoice, Sound
 from streaming.config import BrokersConfig
 from wording.sentences import counted, did_you_mean, near
 
@@ -97,7 +97,7 @@ def _snapshot(read: CompleteRead, cluster: str, brokers: BrokersConfig) -> Judge
     def replicated(sound: Sound) -> Outcome:
         return steps(empty, read.without(sound).records(cluster))
 
-    return JudgedCluster(list(cluster_metadata(znodes, read.forbidden)), replicated)
+    return JudgedCluster(list(cluster_metadata(znodes, read.forbidden, JudgedPartition)), replicated)
 
 
 def _print_objects(found: JudgedCluster, selection: PartitionChoice) -> None:
