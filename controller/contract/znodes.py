@@ -293,7 +293,7 @@ decoder_of = lru_cache(None)(BareJsonDecoder)
 
 def decode(data: bytes | str | None, content: type[_Content]) -> _Content:
     """Return the content of a znode. Raise ZnodeError."""
-    if data and (isinstance(data, str) or data.isascii() or _is_utf8(data)):
+    if data and (data.isascii() or isinstance(data, str) or _is_utf8(data)):
         try:
             decoded: _Content = decoder_of(content).decode(data)
             return decoded

@@ -15,7 +15,7 @@ from lab.modelled_cluster.histories import drawn, failure_of, play, shrunk
 from lab.modelled_cluster.kraft import Kraft
 from lab.modelled_cluster.many import play_all, play_seeds
 
-QUICK = 500
+QUICK = 200
 PROCESSES = 2
 
 
