@@ -25,6 +25,7 @@ from ingest.observed.tree import PublishedTree
 from ingest.sinks.sink import Sink, SinkUnavailableError
 from ingest.zookeeper.reading import WatchMode
 from transport.forwarding import Forwarding
+from transport.printable import Reasons
 
 _LOG = logging.getLogger("kontrast.ingest.publisher")
 
@@ -98,6 +99,7 @@ class Publisher:
     def _deliver(self, observations: Sequence[Observation], data: str | None = None) -> None:
         retry_seconds = _FIRST_RETRY_SECONDS
         failed_at: float | None = None
+        reasons = Reasons()
         times = self._clocks.read()  # of both clocks, because the wall clock may be set back
         records = [self._record(each, self._next_seq + at, times, data) for at, each in enumerate(observations)]
         self._next_seq += len(records)
@@ -108,9 +110,9 @@ class Publisher:
                 self._sink.append(records)
                 break
             except SinkUnavailableError as error:
-                if failed_at is None:
-                    failed_at = time.monotonic()
-                    self._forwarding.sink_is_up = False
+                failed_at = failed_at or time.monotonic()
+                self._forwarding.sink_is_up = False
+                if reasons.is_new(str(error)):
                     _LOG.warning("records cannot be delivered, trying again until they are: %s", error)
             if self._stop.wait(retry_seconds):
                 raise StoppedError

@@ -14,6 +14,7 @@ from controller.contract.outputs import BadRowError, NewerRowError, decode_row
 from outputs.reading import ALERTING_OUTPUTS, ReadingCounts
 from outputs.source import Chunk, OutputsError, OutputsSource, SourceDownError
 from questions.memory import Memory
+from transport.printable import Reasons
 
 # A look at seven journals without news takes 0.34 ms of a processor that sleeps in between, so this costs 0.7 % of a
 # core. It grows with the segments.
@@ -84,6 +85,7 @@ class Follower:
         give_up_at: float | None = time.monotonic() + self._connect_timeout_seconds
         retry_seconds = _FIRST_RETRY_SECONDS
         down_since: float | None = None
+        reasons = Reasons()
         while not self._stop.is_set():
             try:
                 chunks = self._source.poll()
@@ -91,17 +93,15 @@ class Follower:
                 self._reading.source_is(up=False)
                 if give_up_at is not None and time.monotonic() >= give_up_at:
                     raise OutputsError(f"{error}; gave up after {self._connect_timeout_seconds:g} s") from error
-                _logger.log(
-                    logging.WARNING if down_since is None else logging.DEBUG,
-                    "trying again until the outputs are readable: %s",
-                    error,
-                )
+                if reasons.is_new(str(error)):
+                    _logger.warning("trying again until the outputs are readable: %s", error)
                 down_since = down_since or time.monotonic()
                 self._stop.wait(retry_seconds)
                 retry_seconds = min(2 * retry_seconds, _LONGEST_RETRY_SECONDS)
                 continue
             if down_since is not None:
                 _logger.warning("reads the outputs again after %.1f s", time.monotonic() - down_since)
+                reasons = Reasons()
             give_up_at, retry_seconds, down_since = None, _FIRST_RETRY_SECONDS, None
             self._take(chunks)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 
 _ODD_IN_LABELS = frozenset("\\<")
@@ -61,3 +62,16 @@ class Complaints:
         count, self._count = self._count, 0
         self._next_at = time.monotonic() + self._pause_seconds
         return count
+
+
+class Reasons:
+    """The reasons of one outage. Each is news once, whatever its numbers."""
+
+    def __init__(self) -> None:
+        self._known: set[str] = set()
+
+    def is_new(self, reason: str) -> bool:
+        """Return whether this reason was not given before, and remember it."""
+        kind, before = re.sub(r"\d[\d,.]*", "", reason), len(self._known)
+        self._known.add(kind)
+        return len(self._known) > before

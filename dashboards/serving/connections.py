@@ -133,7 +133,10 @@ class BoundedProtocol(H11Protocol):
     def _look(self, earlier: object, for_seconds: float) -> None:
         """End the connection if it has waited too long for a request, or for the client to take an answer."""
         # uvicorn counts an answer as complete once it is buffered, and its own close waits for the client without end.
-        is_untaken = self.transport.get_write_buffer_size() > 0
+        try:
+            is_untaken = self.transport.get_write_buffer_size() > 0
+        except AttributeError:  # asyncio's TLS forgets a connection that is closed twice, and ends it by itself
+            return
         if self.transport.is_closing() and not is_untaken:
             return
         now = self.cycle  # the newest request

@@ -26,7 +26,7 @@ from kazoo.exceptions import (
     UnimplementedError,
 )
 from kazoo.protocol.serialization import GetData, ReplyHeader, Sync, Watch
-from kazoo.protocol.states import KazooState
+from kazoo.protocol.states import KazooState, KeeperState
 from kazoo.retry import KazooRetry
 
 from controller.contract.ids import UNKNOWN_ZXID, Zxid
@@ -65,7 +65,7 @@ class _Connection(RestorableConnection):
     def __init__(self, client: _Client, retry: KazooRetry, login: dict[str, Any] | None) -> None:
         super().__init__(client, retry, logger=KAZOO_LOG, sasl_options=login)
         self.newest_zxid = Zxid(0)  # the newest on this connection
-        self.login_failed = False  # true also while a login is under way
+        self.login_failed = False  # true also until a login has succeeded
         self._header_zxid = Zxid(0)
         self._complaints_of_length = Complaints()
 
@@ -85,12 +85,13 @@ class _Connection(RestorableConnection):
 
     def _connect(self, host: str, hostip: str, port: int) -> tuple[float, float]:
         self.newest_zxid = Zxid(0)  # this server may have older data than the server before
+        self.login_failed = self.sasl_options is not None
         return super()._connect(host, hostip, port)
 
     def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
-        self.login_failed = True
         super()._authenticate_with_sasl(host, timeout)
         self.login_failed = False
+        self.client._session_callback(KeeperState.CONNECTED)
 
     def _read_header(self, timeout: float) -> tuple[ReplyHeader, bytes, int]:
         header, buffer, offset = super()._read_header(timeout)
@@ -124,6 +125,10 @@ class _Client(KazooClient):
         self.forwarding = forwarding
         self.takes_lists = False  # whether events of listed znodes matter
         self._connection = _Connection(self, self._conn_retry.copy(), login_of(config))
+
+    def _session_callback(self, state: str) -> None:
+        if state != KeeperState.CONNECTED or not self._connection.login_failed:  # kazoo is connected before its login
+            super()._session_callback(state)
 
 
 class WatchedZooKeeper:

@@ -134,19 +134,17 @@ def test_a_server_that_answers_200_to_everything_counts_no_alert_as_accepted(ans
 
 
 @pytest.mark.parametrize("wrong_ms", [-3_600_000, 3_600_000])
-def test_a_wrong_clock_of_this_machine_neither_ends_an_alert_nor_keeps_it(wrong_ms, tmp_path, monkeypatch, caplog):
+def test_a_wrong_clock_neither_ends_an_alert_nor_keeps_it(wrong_ms, tmp_path, monkeypatch, caplog, request):
     server = AlertmanagerServer(tmp_path / "alertmanager").start()
+    request.addfinalizer(server.kill)
     alertmanager = Alertmanager(server.url, AlertmanagerConfig(urls=(server.url,)))
     now_ms = time.time_ns() // 1_000_000 + wrong_ms
     monkeypatch.setattr(time, "time_ns", lambda: now_ms * 1_000_000)
-    try:
-        alertmanager.check()
-        alertmanager.send([MESSAGE], now_ms)
-        assert server.alerts().keys() == {"test"}
-        alertmanager.send([replace(MESSAGE, ended_ms=now_ms)], now_ms)
-        eventually(lambda: not server.alerts(), within_seconds=10)
-    finally:
-        server.kill()
+    alertmanager.check()
+    alertmanager.send([MESSAGE], now_ms)
+    assert server.alerts().keys() == {"test"}
+    alertmanager.send([replace(MESSAGE, ended_ms=now_ms)], now_ms)
+    eventually(lambda: not server.alerts(), within_seconds=10)
     assert caplog.text.count(f"s {'behind' if wrong_ms > 0 else 'ahead of'} this machine's") == 1
 
 

@@ -5,19 +5,29 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 from kazoo.client import KazooClient
 
 from cli.embedded.process import ChildProcess
+from controller.contract.ids import Zxid
 from controller.contract.records import Record, RecordKind, decode_record
+from ingest.election import ForwardingTerm
+from ingest.maintenance import MaintenanceFile
+from ingest.observed.inbox import SessionState
+from ingest.publisher import MachineClocks, Publisher
+from ingest.sinks.sink import SinkUnavailableError
+from ingest.zookeeper.reading import WatchMode
 from tests.ingest.conftest import make_cluster, replayed_tree, server_tree
 from tests.ingest.zookeeper_in_memory import ZooKeeperInMemory
 from tests.programs import program
 from tests.read_only import read_only, without_privileges
 from tests.waiting import eventually
+from transport.forwarding import Forwarding
 from transport.journal_reading import earliest_offset, read_journal
 
 # Only the process sees the disk, in its own namespaces, which needs no rights.
@@ -100,6 +110,16 @@ def unprivileged(in_memory: ZooKeeperInMemory, journal: Path) -> list[str | Path
         *(sys.executable, "-m", "cli", "watch", "--cluster", "blue", "--heartbeat-seconds", "0.2"),
         *("--zookeeper", in_memory.connect_string, "--to", f"journal:{journal}", "--journal-retain-bytes", "40000"),
     )
+
+
+def test_each_reason_of_an_outage_is_told_once_whatever_its_numbers(caplog: pytest.LogCaptureFixture) -> None:
+    reasons = ("no answer", "4 bytes are free", "5,000 bytes are free", "no answer", "the login is refused")
+    sink, forwarding = Mock(append=Mock(side_effect=[*map(SinkUnavailableError, reasons), None])), Forwarding("blue")
+    parts = ForwardingTerm(1, lambda: True), threading.Event(), forwarding, MaintenanceFile(None, forwarding)
+    state = SessionState.LOST, WatchMode.PERSISTENT, Zxid(1)
+    Publisher(sink, *parts, MachineClocks()).publish_state(RecordKind.SESSION, *state)
+    told = [line.rpartition(": ")[2] for line in caplog.messages if "cannot be delivered" in line]
+    assert told == ["no answer", "4 bytes are free", "the login is refused"]
 
 
 @pytest.mark.nightly
