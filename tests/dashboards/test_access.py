@@ -84,24 +84,24 @@ def test_pages_are_for_who_knows_the_password_and_probes_for_all(secured, start_
     assert login.split()[1] not in caplog.text
 
 
-@pytest.mark.parametrize(
-    "given",
-    [
-        basic(f"prometheus:{PASSWORD} "),
-        basic(f"Prometheus:{PASSWORD}"),
-        basic("prometheus:"),
-        basic(f"prometheus:{PASSWORD}").replace("Basic", "Bearer"),
-        basic(f"prometheus:{PASSWORD}").replace("Basic ", ""),
-        "Basic",
-        "Basic ????",
-        "Basic =",
-        f"Basic {HOSTILE[:40_000]}",
-    ],
+NO_LOGINS = (
+    basic(f"prometheus:{PASSWORD} "),
+    basic(f"Prometheus:{PASSWORD}"),
+    basic("prometheus:"),
+    basic(f"prometheus:{PASSWORD}").replace("Basic", "Bearer"),
+    basic(f"prometheus:{PASSWORD}").replace("Basic ", ""),
+    "Basic",
+    "Basic ????",
+    "Basic =",
+    f"Basic {HOSTILE[:40_000]}",
 )
-def test_whatever_is_not_the_login_is_refused(secured, start_exporter, given):
+
+
+def test_whatever_is_not_the_login_is_refused(secured, start_exporter):
     config = {name: value for name, value in secured.items() if not name.startswith("tls_")}
     with start_exporter(ServeConfig(**config)) as running:
-        assert running.get("/metrics", Authorization=given)[0] == 401
+        for given in NO_LOGINS:
+            assert running.get("/metrics", Authorization=given)[0] == 401, given[:60]
 
 
 def test_a_password_may_come_from_the_environment(secured, start_exporter, monkeypatch):

@@ -76,7 +76,7 @@ def outlive(tmp_path: Path, spark: SparkSession, work_off, points: int) -> None:
 
 
 def test_a_power_cut_loses_nothing_and_nobody_has_to_do_anything(tmp_path, spark, work_off):
-    outlive(tmp_path, spark, work_off, points=2)
+    outlive(tmp_path, spark, work_off, points=1)
 
 
 @pytest.mark.nightly
