@@ -44,8 +44,8 @@ def test_windows_cost_little_agreement_and_no_state(name, window_ms, server, rec
     moves, requests = moves_agreement(real, ours), requests_agreement(real, ours)
     report.append(f"{name:8} live {window_ms:3} ms, {server:10}  transitions {moves}   requests {requests}")
     seen = Agreement(requests.matched, requests.real - UNSEEN_REQUESTS.get(name, 0), requests.derived)
-    assert _loss(moves) <= ALLOWED_LOSS[window_ms], "\n".join(differences(real, ours)[:20])
-    assert _loss(seen) <= ALLOWED_LOSS[window_ms]
+    assert 100 * (1 - moves.share) <= ALLOWED_LOSS[window_ms], "\n".join(differences(real, ours)[:20])
+    assert 100 * (1 - seen.share) <= ALLOWED_LOSS[window_ms]
     assert state_of(live) == state_of(from_log)
     assert gauges_of(live) == gauges_of(from_log)
 
@@ -73,7 +73,7 @@ def test_whatever_values_are_lost_a_quiet_cluster_is_known_exactly(name, recordi
     recording, _ = recordings(name)
     history = list(recording.records())
     stops = quiet_moments(history)
-    assert len(stops) > 5
+    assert len(stops) > 6
 
     @seed(20_261_121)
     @settings(
@@ -90,6 +90,7 @@ def test_whatever_values_are_lost_a_quiet_cluster_is_known_exactly(name, recordi
         has_zxids=st.booleans(),
     )
     @example(stop=stops[-1], windows=0, longest_ms=1_000, has_zxids=False)
+    @example(stop=stops[-7], windows=1_260_988, longest_ms=20, has_zxids=False)  # a shutdown seems a crash in race39
     def it_is_known(stop: int, windows: int, longest_ms: int, has_zxids: bool) -> None:
         draw = Random(windows)
         lengths_ms = iter(lambda: draw.choice((0, draw.randrange(longest_ms))), None)
@@ -111,10 +112,6 @@ def quiet_moments(history: list[Record]) -> list[int]:
                 ends.append(index)
             last_ms = record.observed_ms
     return [*ends, len(history)]
-
-
-def _loss(agreement: Agreement) -> float:
-    return 100 * (1 - agreement.share)
 
 
 def state_of(replayed: Replay) -> dict:
@@ -156,7 +153,7 @@ def open_alerts_of(replayed: Replay) -> set[tuple[str, tuple[int, ...] | str]]:
     """
     brokers = {incident.name: incident.brokers for incident in replayed.context.header.alerts.incidents}
     return {
-        (alert.kind.replace("BrokerShutDown", "BrokerCrashed"), brokers.get(alert.subject, alert.subject))
+        (alert.kind.replace("BrokerShutDown", "BrokerCrashed"), brokers.get(alert.group, alert.subject))
         for alert in replayed.context.header.alerts.open.values()
         if not ALERT_KINDS[alert.kind].lasts_ms and alert.kind != "BrokerFlapping"
     }
