@@ -72,8 +72,9 @@ class Deletion(Machines):
         if not self.is_since(2, 1):
             self._retire(name)
         self.let_replicas_enter(self._replicas_of(name), "NonExistent")
-        for tp in tps:
-            if self.delete(f"/brokers/topics/{name}/partitions/{tp[1]}/state"):
+        kept = self.zookeeper.children(f"/brokers/topics/{name}/partitions")  # also states of unknown partitions
+        for number in dict.fromkeys([*(str(tp[1]) for tp in tps), *kept]):
+            if self.delete(f"/brokers/topics/{name}/partitions/{number}/state"):
                 yield
         for path in (f"/brokers/topics/{name}", f"/config/topics/{name}", f"/admin/delete_topics/{name}"):
             if self.delete(path):
