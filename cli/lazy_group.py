@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Collection, Mapping
+import pkgutil
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import click
 
 from cli.interrupts import interrupt_at_ctrl_c
+from questions import everywhere
 from wording.sentences import did_you_mean, near
-
-_LONGEST_HELP = 120  # characters of a command's line
 
 
 class Section(NamedTuple):
-    """A section of a help page: the package of its commands, each with its help line, and plain questions by name."""
+    """A section of a help page: a package with a module for each command, and the plain questions if it has them."""
 
     package: str
-    commands: Mapping[str, str]
-    questions: Collection[str] = ()
+    has_questions: bool = False
+
+    def names(self) -> list[str]:
+        """Return the names of its commands, in the order of the help page."""
+        return sorted([*self._files(), *(everywhere.names() if self.has_questions else ())])
 
     def command(self, name: str) -> click.Command | None:
         """Return the command of this name, imported now."""
         command: click.Command | None = None
-        if name in self.questions:
-            command = importlib.import_module("cli.commands.question_command").command_of(name)
-        elif name in self.commands:
+        if name in self._files():
             module = name.replace("-", "_")
             command = getattr(importlib.import_module(f"{self.package}.{module}"), module)
+        elif name in self.names():
+            command = importlib.import_module("cli.commands.question_command").command_of(name)
         return command
 
-    def help_lines(self) -> dict[str, str]:
-        """Return the line of each command."""
-        asked = ((name, self.command(name)) for name in self.questions)
-        return {**self.commands, **{name: each.get_short_help_str(_LONGEST_HELP) for name, each in asked if each}}
+    def help_line(self, name: str) -> str:
+        """Return the first line of the command's file, which is not imported, or the summary of the question."""
+        if file := self._files().get(name):
+            return (pkgutil.get_data(self.package, file) or b"").partition(b"\n")[0].decode().strip('"')
+        return everywhere.question(name).summary()
+
+    def _files(self) -> dict[str, str]:
+        modules = pkgutil.iter_modules(importlib.import_module(self.package).__path__)
+        return {each.name.replace("_", "-"): f"{each.name}{'/__init__' * each.ispkg}.py" for each in modules}
 
 
 class SuggestingGroup(click.Group):
@@ -62,7 +70,7 @@ class LazyGroup(SuggestingGroup):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands, in the order of the help page."""
-        return [name for section in self._sections.values() for name in (*section.commands, *section.questions)]
+        return [name for section in self._sections.values() for name in section.names()]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of this name, imported now."""
@@ -76,4 +84,4 @@ class LazyGroup(SuggestingGroup):
         """Write the sections of the help page."""
         for title, section in self._sections.items():
             with formatter.section(title):
-                formatter.write_dl(list(section.help_lines().items()))
+                formatter.write_dl([(name, section.help_line(name)) for name in section.names()])

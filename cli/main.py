@@ -1,7 +1,7 @@
 """The `kontrast` command with its subcommands and their errors.
 
 A subcommand is imported only when it is called, so that no command pays for the libraries of another one. Each
-subcommand has a file of its own.
+subcommand is a file of its section's package, whose first line is its line of `kontrast --help`, or a plain question.
 """
 
 from __future__ import annotations
@@ -18,48 +18,7 @@ from cli.printing import standard_error
 from cli.printing.standard_output import print_line
 from cli.running import ExitCode
 from cli.settings.errors import ConfigError
-from questions import everywhere
 from wording.sentences import own_version
-
-# A command is a module in its section's package, with its line of `kontrast --help` here, or a plain question.
-_SECTIONS: Final = {
-    "Run": Section(
-        "cli.commands.run",
-        {
-            "init": "Write a configuration for a cluster, by one complete read of its ZooKeeper.",
-            "up": "Run watch, stream and serve of one configuration file, and restart them.",
-            "watch": "Watch clusters' ZooKeeper and forward every change into a stream.",
-            "stream": "Derive metadata, transitions, requests and alerts in a Spark job.",
-            "serve": "Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers.",
-            "mcp": "Serve the questions to an assistant, over the Model Context Protocol.",
-            "demo": "Play a short story on an embedded cluster.",
-        },
-    ),
-    "Ask": Section(
-        "cli.commands.ask",
-        {
-            "check": "List the problems of one cluster or all, worst first, with start and next step.",
-            "explain": "Explain the state of a partition, topic, broker or controller.",
-            "timeline": "Print the events of a cluster in order, or write a page with a picture.",
-            "whatif": "Simulate the loss, shutdown or return of brokers, or a reassignment.",
-            "restartable": "Show whether a broker may be restarted now, with every reason against it.",
-            "place": "Print an assignment of replicas as reassignment JSON, and check it as `whatif` does.",
-            "snapshot": "Print a cluster's metadata from one read of ZooKeeper.",
-            "replay": "Derive the controller's actions from the files of a ZooKeeper server.",
-            "migration": "Check a cluster before and during its migration to KRaft.",
-        },
-        questions=tuple(everywhere.names()),
-    ),
-    "Operate": Section(
-        "cli.commands.operate",
-        {
-            "status": "Show whether watch, stream and serve work, with their lag and problems.",
-            "maintenance": "Announce work on brokers, so that its effects do not page.",
-            "support-bundle": "Write status, settings and a recording into a file for a bug report.",
-            "forget": "Remove a cluster that is no longer watched from every output and page.",
-        },
-    ),
-}
 
 _EXIT_CODES: Final = """\b
 Exit codes:
@@ -119,7 +78,11 @@ def _print_version(ctx: click.Context, _option: click.Parameter, asked: bool) ->
 
 @click.group(
     cls=_Kontrast,
-    sections=_SECTIONS,
+    sections={
+        "Run": Section("cli.commands.run"),
+        "Ask": Section("cli.commands.ask", has_questions=True),
+        "Operate": Section("cli.commands.operate"),
+    },
     epilog=_EXIT_CODES,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120},

@@ -59,18 +59,24 @@ def schema_of(struct: Any) -> dict[str, Any]:  # noqa: ANN401 (whatever msgspec 
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Arguments of a question, which are the options of its command, and the parameters of its path and its tool.
 
-    A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes. A question in a
-    file of `questions/everywhere/` needs no line elsewhere. The docstring is then the help text, its first sentence the
-    line of `kontrast --help`, and the fields have the types that options have: numbers, texts, truth values, and
-    several of them, each with a default.
+    A wrong argument raises ValueError, which msgspec turns into its ValidationError while it decodes. Each question
+    names its tool and its path itself, so `questions.everywhere.every` is the only list of them.
     """
 
     answer: ClassVar[Any]  # type of the answer, for its JSON
+    tool: ClassVar[str] = ""  # name of its tool for assistants, if it has one
+    path: ClassVar[str] = ""  # its path of the page's interface, if it has one
+    template: ClassVar[str] = ""  # of its page, which has the same path
+    has_past: ClassVar[bool] = False  # the path's parameter `at` is allowed
+    refuses: ClassVar[tuple[int, ...]] = (404,)  # HTTP statuses of its refusals, beside those that any path has
+    operation: ClassVar[str] = ""  # by default the last part of the path
     needs_past: ClassVar[bool] = False
     asks_clients: ClassVar[bool] = False  # the picture should have the consumer groups and teams
-    examples: ClassVar[tuple[str, ...]] = ()  # arguments of the command
-    good: ClassVar[str] = "the answer is good"  # meaning of exit code 0
-    bad: ClassVar[str] = "it is not"  # meaning of exit code 1
+
+    @classmethod
+    def summary(cls) -> str:
+        """Return the first sentence of the docstring."""
+        return " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
 
     def scope(self) -> Scope:
         """Return the part of the cluster that the picture must have."""
@@ -90,6 +96,24 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def similar(self, _picture: Picture) -> list[str]:
         """Return existing names like the missing one, the nearest first. The picture has the whole cluster."""
         return []
+
+
+class PlainQuestion(Question, frozen=True):
+    """A question in a file of `questions/everywhere/`, which is a command, a tool and a path of the file's name.
+
+    The docstring is the help text. The fields have the types that options have: numbers, texts, truth values, and
+    several of them, each with a default.
+    """
+
+    examples: ClassVar[tuple[str, ...]] = ()  # arguments of the command
+    good: ClassVar[str] = "the answer is good"  # meaning of exit code 0
+    bad: ClassVar[str] = "it is not"  # meaning of exit code 1
+
+    def __init_subclass__(cls) -> None:
+        """Name the tool and the path."""
+        super().__init_subclass__()
+        cls.tool = cls.__module__.rpartition(".")[2]
+        cls.path = f"/clusters/{{cluster}}/{cls.tool.replace('_', '-')}"
 
 
 class PlainAnswer(msgspec.Struct, frozen=True):

@@ -8,25 +8,11 @@ from typing import Any, Final
 import msgspec
 
 from questions import everywhere
-from questions.check.check import CheckHealth
-from questions.explain.subject import Explain
 from questions.question import Question, schema_of
-from questions.timeline.timeline import ShowTimeline
-from questions.whatif.may_restart import MayRestart
-from questions.whatif.question import WhatIf, WhatIfEach, WhatIfRolling
 
 _CLUSTER: Final = "cluster"
 
-TOOLS: Final[Mapping[str, type[Question]]] = {
-    "check": CheckHealth,
-    "explain": Explain,
-    "timeline": ShowTimeline,
-    "whatif": WhatIf,
-    "whatif_each": WhatIfEach,
-    "whatif_rolling": WhatIfRolling,
-    "restartable": MayRestart,
-    **{name.replace("-", "_"): everywhere.question(name) for name in everywhere.names()},
-}
+TOOLS: Final[Mapping[str, type[Question]]] = {each.tool: each for each in everywhere.every() if each.tool}
 
 
 class ToolCall(msgspec.Struct, frozen=True):

@@ -11,33 +11,7 @@ import msgspec
 
 from questions import everywhere
 from questions.moments import TIMES
-from questions.page.history import ShowHistory
-from questions.page.pages import (
-    ExplainController,
-    ExplainPartition,
-    LoseBrokers,
-    ShowBroker,
-    ShowBrokers,
-    ShowCluster,
-    ShowFleet,
-    ShowGroups,
-    ShowTopic,
-)
-from questions.page.search import Search, SearchAll
-from questions.page.topics import ListTopics
 from questions.question import Question, schema_of
-from questions.whatif.may_restart import MayRestart
-
-
-class PagePath(NamedTuple):
-    """A path of the interface and its question. If it has a template, the same path without `API` is a page."""
-
-    path: str
-    question: type[Question]
-    template: str = ""
-    has_past: bool = False  # the parameter `at` is allowed
-    refuses: tuple[int, ...] = (404,)  # HTTP statuses of its refusals, beside those that any path has
-    operation: str = ""  # by default the last part of the path
 
 
 class Parameter(NamedTuple):
@@ -60,12 +34,12 @@ class Parameter(NamedTuple):
 
 
 @cache
-def parameters(path: PagePath) -> tuple[Parameter, ...]:
+def parameters(path: type[Question]) -> tuple[Parameter, ...]:
     """Return the parameters of a path except those of every question, which are the cluster and the moment."""
-    return tuple(_of_field(path, field, schema) for field, schema in schema_of(path.question)["properties"].items())
+    return tuple(_of_field(path, field, schema) for field, schema in schema_of(path)["properties"].items())
 
 
-def _of_field(path: PagePath, field: str, schema: Mapping[str, Any]) -> Parameter:
+def _of_field(path: type[Question], field: str, schema: Mapping[str, Any]) -> Parameter:
     one = schema.get("items", schema)
     is_number, is_several = one["type"] == "integer", schema["type"] == "array"
     bounds = {"minimum": 0} if is_number and "enum" not in one else {}
@@ -76,7 +50,6 @@ def _of_field(path: PagePath, field: str, schema: Mapping[str, Any]) -> Paramete
 
 API: Final = "/api/v1"
 DOCUMENT: Final = f"{API}/openapi.json"
-_CLUSTER: Final = "/clusters/{cluster}"
 _SCHEMAS: Final = "#/components/schemas/"
 
 
@@ -97,33 +70,12 @@ _AT: Final = Parameter(
     "at", "at", f"Moment: {TIMES}. Default: the newest. The answer uses the nearest kept moment.", _TEXT
 )
 
-FLEET: Final = PagePath("/clusters", ShowFleet, "fleet.html", refuses=())
-CLUSTER: Final = PagePath(_CLUSTER, ShowCluster, "cluster.html", has_past=True)
-BROKERS: Final = PagePath(f"{_CLUSTER}/brokers", ShowBrokers, "brokers.html", has_past=True)
-WHAT_IF: Final = PagePath(f"{_CLUSTER}/whatif", ShowBrokers, "whatif.html")
-TOPICS: Final = PagePath(f"{_CLUSTER}/topics", ListTopics, "topics.html", has_past=True)
-TOPIC: Final = PagePath(f"{_CLUSTER}/topics/{{topic}}", ShowTopic, "topic.html", has_past=True)
-PARTITION: Final = PagePath(
-    f"{_CLUSTER}/topics/{{topic}}/{{partition}}", ExplainPartition, "partition.html", has_past=True
-)
-BROKER: Final = PagePath(f"{_CLUSTER}/brokers/{{broker}}", ShowBroker, "broker.html", has_past=True)
-CONTROLLER: Final = PagePath(f"{_CLUSTER}/controller", ExplainController, "controller.html", has_past=True)
-TIMELINE: Final = PagePath(f"{_CLUSTER}/timeline", ShowHistory, "timeline.html", has_past=True)
-CONSEQUENCES: Final = PagePath(f"{_CLUSTER}/consequences", LoseBrokers, "consequences.html", refuses=())
-RESTARTABLE: Final = PagePath(f"{_CLUSTER}/restartable", MayRestart)
-GROUPS: Final = PagePath(f"{_CLUSTER}/groups", ShowGroups)
-SEARCH: Final = PagePath(f"{_CLUSTER}/search", Search, "search.html")
-SEARCH_ALL: Final = PagePath("/search", SearchAll, "search.html", refuses=(), operation="searchAll")
-EVERYWHERE: Final = tuple(PagePath(f"{_CLUSTER}/{name}", everywhere.question(name)) for name in everywhere.names())
-PATHS: Final = (
-    *(FLEET, CLUSTER, TOPICS, TOPIC, PARTITION, BROKERS, BROKER, CONTROLLER, TIMELINE),
-    *(CONSEQUENCES, RESTARTABLE, GROUPS, SEARCH, SEARCH_ALL, *EVERYWHERE),
-)
+PATHS: Final = tuple(each for each in everywhere.every() if each.path)
 
 
 def document() -> dict[str, Any]:
     """Return the OpenAPI document of the interface."""
-    types = [*(path.question.answer for path in PATHS), Refusal]
+    types = [*(path.answer for path in PATHS), Refusal]
     schemas, components = msgspec.json.schema_components(types, ref_template=_SCHEMAS + "{name}")
     for component in components.values():
         component["description"] = inspect.cleandoc(component.get("description", ""))
@@ -149,17 +101,17 @@ def document() -> dict[str, Any]:
     }
 
 
-def operation_id(path: PagePath) -> str:
+def operation_id(path: type[Question]) -> str:
     """Return the name of a path's operation."""
     return path.operation or path.path.rpartition("/")[2].strip("{}")
 
 
-def _operation(path: PagePath, schema: dict[str, Any]) -> dict[str, Any]:
+def _operation(path: type[Question], schema: dict[str, Any]) -> dict[str, Any]:
     named, dated = [_NAME] * ("{cluster}" in path.path), [_AT] * path.has_past
     every = map(_parameter, (*named, *parameters(path), *dated))
     return {
         "operationId": operation_id(path),
-        "summary": " ".join((path.question.__doc__ or "").partition("\n\n")[0].split()).removesuffix("."),
+        "summary": path.summary().removesuffix("."),
         "parameters": list(every),
         "responses": {
             "200": {

@@ -10,7 +10,7 @@ import msgspec
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
-from dashboards.page.interface import PagePath, parameters
+from dashboards.page.interface import parameters
 from dashboards.page.newest_pages import PageConfig, PageState
 from questions.explain.explanation import Explanation
 from questions.explain.subject import NUMBER
@@ -41,7 +41,7 @@ class Resources:
         """Return the present cluster of the path, which may not exist."""
         return KnownCluster(self.clusters, named(request, "cluster") if "cluster" in request.path_params else "")
 
-    def then(self, request: Request, path: PagePath) -> KnownCluster:
+    def then(self, request: Request, path: type[Question]) -> KnownCluster:
         """Return the cluster of the path at the nearest kept moment to the requested one."""
         cluster, asked = self.now(request), request.query_params.get("at")
         if asked is None or (path.has_past and not asked.strip()):
@@ -53,7 +53,7 @@ class Resources:
         except _REFUSALS as error:
             raise _refused(error, cluster, path) from error
 
-    def answer(self, request: Request, path: PagePath, cluster: KnownCluster) -> Answer:
+    def answer(self, request: Request, path: type[Question], cluster: KnownCluster) -> Answer:
         """Ask the question of the path."""
         question = _question(request, path)
         try:
@@ -85,7 +85,7 @@ def named(request: Request, part: str) -> str:
     return unquote(request.path_params[part])
 
 
-def _question(request: Request, path: PagePath) -> Question:
+def _question(request: Request, path: type[Question]) -> Question:
     """Decode the request. Refuse a wrong value in a sentence about its parameter."""
     values: dict[str, object] = {}
     for each in parameters(path):
@@ -95,7 +95,7 @@ def _question(request: Request, path: PagePath) -> Question:
         if said and (said[-1] or "enum" not in each.schema):  # a form sends a choice that is open as an empty text
             values[each.field] = said if each.is_several else said[-1]
     try:
-        return msgspec.convert(values, path.question, strict=False)
+        return msgspec.convert(values, path, strict=False)
     except msgspec.ValidationError as error:
         field, refusals = _FIELD.search(str(error)), {each.field: each.refusal for each in parameters(path)}
         raise HTTPException(400, f"{error}." if field is None else refusals[field[1] or field[2]]) from error
@@ -108,7 +108,7 @@ def recent(cluster: KnownCluster, answer: Answer | str) -> Timeline | None:
     return None if subject is None else recent_lanes(cluster, subject)
 
 
-def _refused(error: Exception, cluster: KnownCluster, path: PagePath) -> HTTPException:
+def _refused(error: Exception, cluster: KnownCluster, path: type[Question]) -> HTTPException:
     """Return the refusal of a question with its status of HTTP."""
     if isinstance(error, NotFoundError):
         return HTTPException(404, _ended(str(error))) if 404 in path.refuses else HTTPException(400, str(error))

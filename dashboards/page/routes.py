@@ -22,7 +22,6 @@ from dashboards.drawn_map.canvas import segment
 from dashboards.drawn_map.map import picture_of
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.page import interface
-from dashboards.page.interface import PagePath
 from dashboards.page.newest_pages import NewestPages, PageConfig, PageState, RenderedPage, compressed
 from dashboards.page.resources import Answer, Resources, named, recent
 from dashboards.page.templates import render
@@ -33,7 +32,10 @@ from questions.clients.groups import NO_CLIENTS
 from questions.memory import Memory
 from questions.page.known_clusters import ClientsOf, KnownClusters, now_ms
 from questions.page.overview import Overview
-from questions.page.search import Found, page_of
+from questions.page.pages import ChooseLosses, LoseBrokers, ShowCluster, ShowFleet
+from questions.page.search import Found, Search, page_of
+from questions.question import Question
+from questions.whatif.may_restart import MayRestart
 
 _STATIC: Final = Path(__file__).parent / "static"
 _SERVED: Final = (".css", ".js", ".svg")
@@ -43,7 +45,7 @@ _JSON: Final = "application/json"
 _LOOK_SECONDS: Final = 0.25
 # A stream ends before the limit of an answer (`ANSWER_SECONDS`), and the browser opens the next one by itself.
 _STREAM_SECONDS: Final = 45.0
-_SIMULATIONS: Final = (interface.CONSEQUENCES, interface.RESTARTABLE)
+_SIMULATIONS: Final = (LoseBrokers, MayRestart)
 _QUIET_SECONDS: Final = 10.0  # then a change is sent in any case, so that the page can mark old content
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
@@ -84,12 +86,12 @@ class LivePage:
         async def document(_: Request) -> Response:
             return _response(encoded_document, _JSON)
 
-        cluster = interface.CLUSTER.path
-        pages = [path for path in (*interface.PATHS, interface.WHAT_IF) if path.template]
+        cluster = ShowCluster.path
         explain = self._pooled(None, self._explain, self._refusal_page)
         return [
-            Route("/", self._shown(interface.FLEET)),
-            *(Route(path.path, self._shown(path)) for path in pages),
+            Route("/", self._shown(ShowFleet)),
+            *(Route(path.path, self._shown(path)) for path in interface.PATHS if path.template),
+            Route(f"{cluster}/whatif", self._shown(ChooseLosses)),
             *map(self._encoded, interface.PATHS),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/map.svg", self._pooled(None, self._picture, self._refusal_page)),
@@ -98,7 +100,7 @@ class LivePage:
             *_files(),
         ]
 
-    def _shown(self, path: PagePath) -> _Endpoint:
+    def _shown(self, path: type[Question]) -> _Endpoint:
         def made(request: Request) -> Response:
             address, state = self._state_of_page(request)
             cluster = self.resources.now(request)
@@ -128,7 +130,7 @@ class LivePage:
         version = self._version(named(request, "cluster") if "cluster" in request.path_params else None)
         return f"{request.scope['path']}?{request.url.query}", PageState(version, now_ms() // 1000)
 
-    def _encoded(self, path: PagePath) -> Route:
+    def _encoded(self, path: type[Question]) -> Route:
         def made(request: Request) -> Response:
             answer = self.resources.answer(request, path, self.resources.then(request, path))
             return _response(msgspec.json.encode(answer), _JSON)
@@ -140,7 +142,7 @@ class LivePage:
 
     def _pooled(
         self,
-        path: PagePath | None,
+        path: type[Question] | None,
         made: Callable[[Request], Response],
         refused: Callable[[Request, HTTPException], Response],
         kept: Callable[[Request], Response | None] = lambda _: None,
@@ -168,8 +170,8 @@ class LivePage:
 
     def _picture(self, request: Request) -> Response:
         """Draw the map alone, for a message in a chat."""
-        cluster = self.resources.then(request, interface.CLUSTER)
-        overview = self.resources.answer(request, interface.CLUSTER, cluster)
+        cluster = self.resources.then(request, ShowCluster)
+        overview = self.resources.answer(request, ShowCluster, cluster)
         assert isinstance(overview, Overview), "the answer of the path"
         picture = picture_of(overview, cluster.at_ms)
         if picture is None:
@@ -182,11 +184,11 @@ class LivePage:
         cluster, parts = self.resources.now(request), None
         place = ("clusters", cluster.name) if cluster.name else ()
         if cluster.name:
-            cluster = self.resources.then(request, interface.CLUSTER)
+            cluster = self.resources.then(request, ShowCluster)
             parts = page_of(self._memory, cluster.name, words, cluster.at_ms)
             then = "" if cluster.at_ms is None else f"?at={cluster.at_ms}"
         if parts is None:
-            found = self.resources.answer(request, interface.SEARCH, cluster)
+            found = self.resources.answer(request, Search, cluster)
             hits = found.hits if isinstance(found, Found) else ()
             is_only = len(hits) == 1
             parts = hits[0].path if is_only else (*place, "search")

@@ -195,6 +195,7 @@ class CheckHealth(Question, frozen=True):
     """Check a cluster: its problems, worst first, with start, cause and next step."""
 
     answer = Health
+    tool = "check"
 
     def ask(self, picture: Picture) -> Health:
         """Return the health of the cluster."""

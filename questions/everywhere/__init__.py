@@ -1,6 +1,6 @@
-"""Questions that need no line elsewhere: each module is a command, a path of the page's interface, and a tool.
+"""The list of all questions, which is made of their files: nobody adds a question to it.
 
-A module has the name of its command, with _ for each -, and one `Question`, named `QUESTION`.
+A module here is a plain question, and has the name of its command, with _ for each -.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from questions.question import Question
+import questions
+from questions.question import PlainQuestion, Question
 
 
 def names() -> Iterator[str]:
@@ -19,7 +18,17 @@ def names() -> Iterator[str]:
     yield from (module.name.replace("_", "-") for module in pkgutil.iter_modules(__path__))
 
 
-def question(name: str) -> type[Question]:
-    """Import the question of this name."""
-    found: type[Question] = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").QUESTION
-    return found
+def question(name: str) -> type[PlainQuestion]:
+    """Import the plain question of this name."""
+    module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}").__name__
+    return next(each for each in PlainQuestion.__subclasses__() if each.__module__ == module)
+
+
+def every() -> list[type[Question]]:
+    """Import all rooms, and return the questions that have a tool or a path, in the order of their names."""
+    for module in pkgutil.walk_packages(questions.__path__, "questions."):
+        importlib.import_module(module.name)
+    found = [Question]
+    for each in found:
+        found += each.__subclasses__()
+    return sorted((each for each in found if each.tool or each.path), key=lambda each: (each.path, each.tool))

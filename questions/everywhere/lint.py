@@ -13,7 +13,7 @@ from questions.doubts import doubts
 from questions.lint import checks, znode_checks
 from questions.lint.cluster import STEP_FOLLOWS, LintCheck, linted
 from questions.picture import WORST_FIRST, Picture
-from questions.question import PlainAnswer, Question
+from questions.question import PlainAnswer, PlainQuestion
 from wording.said import Said, line, marked
 from wording.sentences import joined
 
@@ -74,7 +74,7 @@ class LintFindings(PlainAnswer, frozen=True):
             yield line(f"no check found trouble in {'what is known of ' if self.doubts else ''}{self.cluster}")
 
 
-class Lint(Question, frozen=True):
+class Lint(PlainQuestion, frozen=True):
     """Find znodes that will cause trouble at a failover, a restart or the next change, with the fix of each.
 
     Each finding has its effect and its fix. `kontrast check` reports present trouble.
@@ -120,6 +120,3 @@ def told_by_check(picture: Picture) -> Iterator[str]:
 def _named_by_alerts(picture: Picture) -> str:
     """Return the sentences and examples of the alerts, with a space around each path."""
     return " ".join(("", *(" ".join((row.cause, row.action, *row.examples, "")) for row in picture.alerts)))
-
-
-QUESTION: Final = Lint

@@ -184,6 +184,7 @@ class Explain(Question, frozen=True):
     """Explain the state of a partition, topic, broker, consumer group or the controller, with the steps to it."""
 
     answer = Explanation
+    tool = "explain"
     asks_clients = True
 
     subject: Annotated[

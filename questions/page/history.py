@@ -64,6 +64,9 @@ class ShowHistory(Question, frozen=True):
     """The cluster at a kept moment, and the events around it."""
 
     answer = History
+    path = "/clusters/{cluster}/timeline"
+    template = "timeline.html"
+    has_past = True
 
     window: Annotated[
         int,

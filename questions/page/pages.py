@@ -40,6 +40,9 @@ class ShowFleet(Question, frozen=True):
     """Every cluster on one screen, the worst first."""
 
     answer = tuple[Overview, ...]
+    path = "/clusters"
+    template = "fleet.html"
+    refuses = ()
 
     words: Annotated[
         str, meaning("Only clusters with this text in name, state, event, reason or effect, in any case.")
@@ -56,6 +59,9 @@ class ShowCluster(Question, frozen=True):
     """A cluster on one screen."""
 
     answer = Overview
+    path = "/clusters/{cluster}"
+    template = "cluster.html"
+    has_past = True
 
     map: Annotated[
         Moment,
@@ -79,6 +85,9 @@ class ShowBrokers(Question, frozen=True):
     """The brokers by rack."""
 
     answer = Overview
+    path = "/clusters/{cluster}/brokers"
+    template = "brokers.html"
+    has_past = True
 
     words: Annotated[
         str, meaning("Only brokers with this text in their id, host, rack, release or state, in any case.")
@@ -92,10 +101,19 @@ class ShowBrokers(Question, frozen=True):
         return msgspec.structs.replace(made, racks=tuple(rack for rack in narrowed if rack.brokers))
 
 
+class ChooseLosses(ShowBrokers, frozen=True):
+    """The brokers by rack on the page that asks what their loss would do, which is no answer of the interface."""
+
+    path = ""
+    template = "whatif.html"
+    has_past = False
+
+
 class ShowGroups(Question, frozen=True):
     """Consumer groups and transactional ids as the brokers last described them."""
 
     answer = KnownGroups
+    path = "/clusters/{cluster}/groups"
 
     def on_page(self, cluster: KnownCluster) -> KnownGroups:
         """Return the groups of a cluster whose state is known."""
@@ -107,6 +125,9 @@ class LoseBrokers(Question, frozen=True):
     """Consequences of losing the named brokers or racks."""
 
     answer = Losses
+    path = "/clusters/{cluster}/consequences"
+    template = "consequences.html"
+    refuses = ()
 
     brokers: Annotated[tuple[int, ...], meaning("A lost broker. Name at least one broker or rack.")] = ()
     racks: Annotated[tuple[str, ...], meaning("A lost rack.")] = ()
@@ -166,6 +187,9 @@ class ExplainPartition(Question, frozen=True):
     """A partition explained."""
 
     answer = Explanation
+    path = "/clusters/{cluster}/topics/{topic}/{partition}"
+    template = "partition.html"
+    has_past = True
 
     topic: _Topic
     partition: Annotated[str, meaning("The partition's number.")]
@@ -192,6 +216,9 @@ class ShowTopic(Question, frozen=True):
     """A topic explained, with a hundred of its partitions."""
 
     answer = TopicAnswer
+    path = "/clusters/{cluster}/topics/{topic}"
+    template = "topic.html"
+    has_past = True
 
     topic: _Topic
     first: Annotated[int, meaning("Partitions from this number on. Use `next` of the former answer.")] = 0
@@ -220,6 +247,9 @@ class ShowBroker(Question, frozen=True):
     """A broker explained, with the partitions it hosts that clients cannot use."""
 
     answer = BrokerAnswer
+    path = "/clusters/{cluster}/brokers/{broker}"
+    template = "broker.html"
+    has_past = True
 
     broker: Annotated[str, meaning("The broker's id.")]
 
@@ -242,6 +272,9 @@ class ExplainController(Question, frozen=True):
     """The controller or its absence explained."""
 
     answer = Explanation
+    path = "/clusters/{cluster}/controller"
+    template = "controller.html"
+    has_past = True
 
     def on_page(self, cluster: KnownCluster) -> Explanation:
         """Explain the controller. Of all topics, only those in deletion matter."""

@@ -94,6 +94,8 @@ class Search(Question, frozen=True):
     """Topics, partitions and brokers by a part of their name."""
 
     answer = Found
+    path = "/clusters/{cluster}/search"
+    template = "search.html"
 
     of: Annotated[str, meaning("A part of a name in any case, orders-7, broker 3, or key 4711 of orders.")] = ""
 
@@ -108,6 +110,10 @@ class Search(Question, frozen=True):
 
 class SearchAll(Search, frozen=True):
     """Clusters and topics by a part of their name."""
+
+    path = "/search"
+    refuses = ()
+    operation = "searchAll"
 
 
 def _hits(memory: Memory, words: str, judged: Callable[[str], Overview], cluster: str | None) -> Iterator[SearchHit]:

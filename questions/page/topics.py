@@ -73,6 +73,9 @@ class ListTopics(Question, frozen=True):
     """Fifty of the cluster's topics, and the totals of all selected ones."""
 
     answer = TopicList
+    path = "/clusters/{cluster}/topics"
+    template = "topics.html"
+    has_past = True
 
     words: Annotated[str, meaning("Only names that contain this text, in any case.")] = ""
     lacking: Annotated[str, meaning("1 returns only topics with a problem.")] = ""

@@ -177,6 +177,7 @@ class ShowTimeline(Question, frozen=True):
     """List the events of a cluster in order, with their changes of leaders, ISRs and alerts."""
 
     answer = Timeline
+    tool = "timeline"
     needs_past = True
 
     topics: Annotated[tuple[str, ...], meaning("Only this topic.")] = ()

@@ -147,6 +147,8 @@ class MayRestart(Question, frozen=True):
     """Judge whether a broker may be restarted now, with every reason against it."""
 
     answer = Restartable
+    tool = "restartable"
+    path = "/clusters/{cluster}/restartable"
     asks_clients = True
 
     broker: Annotated[int, meaning("Broker to restart.")]

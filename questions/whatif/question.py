@@ -79,6 +79,7 @@ class WhatIf(Question, frozen=True):
     """
 
     answer = PlayedScenario
+    tool = "whatif"
     asks_clients = True
 
     steps: Annotated[tuple[PlannedStep, ...], meaning("The changes, one after the other."), msgspec.Meta(min_length=1)]
@@ -116,6 +117,7 @@ class WhatIfEach(Question, frozen=True):
     """Rank every broker and rack by the effect of its loss."""
 
     answer = Ranking
+    tool = "whatif_each"
 
     def ask(self, picture: Picture) -> Ranking:
         """Return the losses of the cluster. Raise NotFoundError."""
@@ -126,6 +128,7 @@ class WhatIfRolling(Question, frozen=True):
     """Propose an order of restarts without an effect on clients, and name the topics that prevent one."""
 
     answer = RollingOrder
+    tool = "whatif_rolling"
 
     at_once: Annotated[Annotated[int, msgspec.Meta(ge=1)] | None, meaning("Restart at most N brokers at once.")] = None
 

@@ -15,7 +15,6 @@ from starlette.requests import Request
 
 from controller.contract.metadata_rows import PartitionRow
 from controller.contract.problem import Problem
-from dashboards.page.interface import PARTITION
 from dashboards.page.newest_pages import PageConfig, PageState
 from dashboards.page.routes import LivePage
 from lab.release.dist import PACKAGES
@@ -23,6 +22,7 @@ from outputs.reading import ReadingCounts
 from outputs.transitions import Transitions
 from questions.explain.explanation import Explanation
 from questions.memory import Memory
+from questions.page.pages import ExplainPartition
 from tests.dashboards.recorded_cases import recorded_story
 from transport.address import JournalAddress
 
@@ -84,6 +84,6 @@ def test_pages_of_one_moment_share_the_judged_cluster(live):
 def explained(page: LivePage, row: PartitionRow) -> Explanation:
     names = {"cluster": row.cluster, "topic": row.topic, "partition": str(row.partition)}
     request = Request({"type": "http", "path_params": names, "query_string": b"", "headers": []})
-    answer = page.resources.answer(request, PARTITION, page.resources.then(request, PARTITION))
+    answer = page.resources.answer(request, ExplainPartition, page.resources.then(request, ExplainPartition))
     assert isinstance(answer, Explanation)
     return answer

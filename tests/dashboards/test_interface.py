@@ -16,12 +16,14 @@ from controller.restore.stored_context import new_context
 from controller.step import steps
 from dashboards.exporter.config import ServeConfig
 from dashboards.page import interface
-from dashboards.page.interface import API, DOCUMENT, PATHS, PagePath, document
+from dashboards.page.interface import API, DOCUMENT, PATHS, document
 from dashboards.page.newest_pages import PageConfig
 from dashboards.page.routes import LivePage
 from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
 from outputs.transitions import Transitions
 from questions.memory import Memory
+from questions.question import Question
+from questions.whatif.may_restart import MayRestart
 from tests import recorded_moment
 from tests.dashboards.test_restartable import cluster as healthy_cluster
 from transport.address import JournalAddress
@@ -67,7 +69,7 @@ def findings(path: str, status: int, body: bytes) -> list[str]:
     return [error.message for error in validator.iter_errors(json.loads(body))]
 
 
-def described(path: PagePath) -> dict[str, Any]:
+def described(path: type[Question]) -> dict[str, Any]:
     return STRICT["paths"][API + path.path]["get"]
 
 
@@ -179,6 +181,6 @@ def test_the_answer_about_a_restart_is_as_the_document_says(tmp_path, start_expo
         well.write(*healthy_cluster(rows))
         well.metrics_with(r"^kontrast_ready\{.*\} 1")
         for broker in ("1", "2"):
-            address = named(interface.RESTARTABLE.path, cluster="north")
+            address = named(MayRestart.path, cluster="north")
             status, _, body = well.get(f"{address}?broker={broker}&accept_topic=scratch-*")
-            assert (status, findings(interface.RESTARTABLE.path, status, body)) == (200, [])
+            assert (status, findings(MayRestart.path, status, body)) == (200, [])

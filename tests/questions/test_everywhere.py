@@ -11,13 +11,13 @@ import pytest
 
 from tests import recorded_moment
 
-FILE = Path(__file__).with_name("count_topics.txt").read_text(encoding="utf-8")
+FILE = Path(__file__).with_name("one_replica.txt").read_text(encoding="utf-8")
 
 
 @pytest.fixture
 def run(tmp_path):
     """Return a function that runs Python in a process whose `questions/everywhere/` has one more file."""
-    (tmp_path / "count_topics.py").write_text(FILE)
+    (tmp_path / "one_replica.py").write_text(FILE)
     added = f"from questions import everywhere\neverywhere.__path__.append({str(tmp_path)!r})\n"
 
     def run(code: str) -> subprocess.CompletedProcess[str]:
@@ -31,15 +31,15 @@ def test_a_file_is_a_command(run, recorded_files):
         return run(f"from cli.main import main\nmain({list(arguments)!r})")
 
     where = ["--zk-data", str(recorded_files), "--cluster", "shop", "--until", str(recorded_moment.MOMENT_MS)]
-    assert "count-topics  Count topics by a part of their name." in command("--help").stdout
-    help_page = command("count-topics", "--help").stdout
-    assert "It serves a test." in help_page
-    assert "kontrast count-topics --part orders" in help_page
-    assert "A part of the name." in help_page
-    everything, one = command("count-topics", *where), command("count-topics", "--part", "t3", "--json", *where)
-    assert (everything.returncode, one.returncode) == (0, 0), everything.stderr + one.stderr
-    assert everything.stdout.endswith(" topics\n")
-    assert msgspec.json.decode(one.stdout) == {"topics": 1}
+    overview = " ".join(command("--help").stdout.split())
+    assert "one-replica List topics that have a partition with one replica. place Print" in overview
+    help_page = command("one-replica", "--help").stdout
+    for said in ("Clients lose such", "one-replica --part orders", "Only topics with this", "1  a partition has"):
+        assert said in help_page
+    everything, one = command("one-replica", *where), command("one-replica", "--part", "t3", "--json", *where)
+    assert (everything.returncode, one.returncode) == (1, 0), everything.stderr + one.stderr
+    assert everything.stdout == "t1\n"
+    assert msgspec.json.decode(one.stdout) == {"topics": []}
 
 
 def test_a_file_is_a_tool_and_a_path(run):
@@ -47,10 +47,10 @@ def test_a_file_is_a_tool_and_a_path(run):
         "import json\n"
         "from cli.mcp_server.tools import TOOLS, input_schema\n"
         "from dashboards.page.interface import document\n"
-        "tool, paths = input_schema(TOOLS['count_topics']), document()['paths']\n"
-        "print(json.dumps([tool, paths['/api/v1/clusters/{cluster}/count-topics']['get']]))"
+        "tool, paths = input_schema(TOOLS['one_replica']), document()['paths']\n"
+        "print(json.dumps([tool, paths['/api/v1/clusters/{cluster}/one-replica']['get']]))"
     )
     tool, path = msgspec.json.decode(shown.stdout)
-    assert tool["properties"]["part"]["description"] == "A part of the name."
-    assert path["summary"] == "Count topics by a part of their name"
+    assert tool["properties"]["part"]["description"] == "Only topics with this text in their name."
+    assert path["summary"] == "List topics that have a partition with one replica"
     assert [each["name"] for each in path["parameters"]] == ["cluster", "part"]

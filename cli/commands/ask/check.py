@@ -1,4 +1,4 @@
-"""`kontrast check`: a cluster's health on one screen, and as a monitoring probe."""
+"""List the problems of one cluster or all, worst first, with start and next step."""
 
 from __future__ import annotations
 

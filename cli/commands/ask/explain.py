@@ -1,4 +1,4 @@
-"""`kontrast explain`: the reasons for the state of a partition, a topic, a broker or the controller."""
+"""Explain the state of a partition, topic, broker or controller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast place`: where replicas should be, as reassignment JSON for Kafka's own tools."""
+"""Print an assignment of replicas as reassignment JSON, and check it as `whatif` does."""
 
 from __future__ import annotations
 

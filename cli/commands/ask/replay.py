@@ -1,4 +1,4 @@
-"""`kontrast replay`: the controller's actions from the files of a ZooKeeper server."""
+"""Derive the controller's actions from the files of a ZooKeeper server."""
 
 from __future__ import annotations
 

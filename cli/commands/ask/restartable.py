@@ -1,4 +1,4 @@
-"""`kontrast restartable`: whether a broker may be restarted now."""
+"""Show whether a broker may be restarted now, with every reason against it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast snapshot`: a cluster's present metadata in ZooKeeper."""
+"""Print a cluster's metadata from one read of ZooKeeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast timeline`: events of a cluster in order."""
+"""Print the events of a cluster in order, or write a page with a picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast whatif`: effect of the loss or return of brokers, or of a reassignment."""
+"""Simulate the loss, shutdown or return of brokers, or a reassignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast forget`: drop a cluster that is not watched any more from everything that Kontrast shows."""
+"""Remove a cluster that is no longer watched from every output and page."""
 
 from __future__ import annotations
 

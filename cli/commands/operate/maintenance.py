@@ -1,4 +1,4 @@
-"""`kontrast maintenance`: start, list and end maintenance windows, in which work on brokers does not page."""
+"""Announce work on brokers, so that its effects do not page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast status`: state of watch, stream and serve, with lag and problems."""
+"""Show whether watch, stream and serve work, with their lag and problems."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast support-bundle`: one file with status, settings and a recording that can be replayed, without secrets."""
+"""Write status, settings and a recording into a file for a bug report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Command `kontrast demo`, a short story on an embedded cluster, judged by Kontrast's outputs."""
+"""Play a short story on an embedded cluster."""
 
 from __future__ import annotations
 

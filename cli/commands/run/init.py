@@ -1,4 +1,4 @@
-"""`kontrast init`: write a configuration for a cluster after one complete read of its ZooKeeper."""
+"""Write a configuration for a cluster, by one complete read of its ZooKeeper."""
 
 from __future__ import annotations
 

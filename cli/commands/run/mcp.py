@@ -1,4 +1,4 @@
-"""`kontrast mcp`: the questions for assistants, over the Model Context Protocol."""
+"""Serve the questions to an assistant, over the Model Context Protocol."""
 
 from __future__ import annotations
 

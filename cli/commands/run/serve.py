@@ -1,4 +1,4 @@
-"""Command `kontrast serve`, which answers Prometheus from the outputs of `kontrast stream`."""
+"""Serve /metrics for Prometheus, deliver alerts to Alertmanager, compare the view of brokers."""
 
 from __future__ import annotations
 

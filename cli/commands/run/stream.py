@@ -1,4 +1,4 @@
-"""`kontrast stream`: run the Spark job that derives the metadata."""
+"""Derive metadata, transitions, requests and alerts in a Spark job."""
 
 from __future__ import annotations
 

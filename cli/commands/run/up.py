@@ -1,4 +1,4 @@
-"""`kontrast up`: run watch, stream and serve of one configuration as supervised children."""
+"""Run watch, stream and serve of one configuration file, and restart them."""
 
 from __future__ import annotations
 

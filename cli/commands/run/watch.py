@@ -1,4 +1,4 @@
-"""Command `kontrast watch`, which observes ZooKeeper for one or more clusters and forwards the changes."""
+"""Watch clusters' ZooKeeper and forward every change into a stream."""
 
 from __future__ import annotations
 

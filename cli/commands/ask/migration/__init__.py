@@ -1,4 +1,4 @@
-"""`kontrast migration`: the way of a cluster from ZooKeeper to KRaft. A file for each command, which share a login."""
+"""Check a cluster before and during its migration to KRaft."""
 
 from __future__ import annotations
 
@@ -75,18 +75,7 @@ def registered_addresses(tree: Tree, config: KafkaLoginConfig) -> dict[BrokerId,
     return addresses
 
 
-_SECTIONS: Final = {
-    "Commands": Section(
-        "cli.commands.ask.migration",
-        {
-            "check": "Find obstacles to a migration to KRaft in ZooKeeper.",
-            "compare": "Compare the KRaft quorum with ZooKeeper.",
-        },
-    )
-}
-
-
-@click.group(cls=LazyGroup, sections=_SECTIONS, no_args_is_help=False)
+@click.group(cls=LazyGroup, sections={"Commands": Section(__name__)}, no_args_is_help=False)
 def migration() -> None:
     """Check a cluster before and during its migration to KRaft.
 

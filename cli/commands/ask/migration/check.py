@@ -1,4 +1,4 @@
-"""`kontrast migration check` finds obstacles to a migration to KRaft in ZooKeeper."""
+"""Find obstacles to a migration to KRaft in ZooKeeper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`kontrast migration compare` compares the KRaft quorum with ZooKeeper."""
+"""Compare the KRaft quorum with ZooKeeper."""
 
 from __future__ import annotations
 
