@@ -17,7 +17,7 @@ from cli.printing import standard_error, standard_output
 from cli.running import ExitCode, run_until_stopped
 from cli.settings.config import Settings
 from cli.settings.parameters import DURATION
-from cli.sources import Source
+from cli.sources import PROBE_PATIENCE_SECONDS, Source
 from dashboards.errors import ServeError
 from ingest.errors import IngestError, StoppedError
 from questions.question import EVERYTHING_NOW, NotFoundError, Question, Scope
@@ -34,6 +34,45 @@ if TYPE_CHECKING:
 # took 0.1 s.
 _FINISH_SECONDS: Final = 2.0
 _PROBE: Final = "serve.probe"
+
+
+_Answer = TypeVar("_Answer")
+
+
+@dataclass(frozen=True, slots=True)
+class Repetition:
+    """How long and how often a question is repeated until `is_good`. Without patience it is asked once."""
+
+    patience: timedelta | None = None
+    every_seconds: float = 0.0
+    is_good: Callable[[Any], bool] = bool
+    in_a_line: Callable[[Any], str] = str
+
+    def until(self, look: Callable[[threading.Event], _Answer], stop: threading.Event) -> _Answer:
+        """Repeat until the answer is good or the patience is over. Return the last answer, or raise the last error.
+
+        A line on standard error shows each new reason to wait. Raise StoppedError.
+        """
+        deadline = time.monotonic() + (self.patience or timedelta(0)).total_seconds()
+        said = ""
+        while time.monotonic() < deadline:
+            before = said
+            try:
+                answer = look(stop)
+            except (IngestError, ServeError) as error:
+                said = f"asking again, because {error}"
+            else:
+                if self.is_good(answer):
+                    return answer
+                said = self.in_a_line(answer)
+            if said != before:
+                standard_error.say(said)
+            if stop.wait(min(self.every_seconds, max(0.0, deadline - time.monotonic()))):
+                raise StoppedError
+        return look(stop)
+
+
+ONCE: Final = Repetition()
 
 
 def answer_of(source: Source, question: Question, settings: Settings, stop: threading.Event) -> tuple[Any, Picture]:
@@ -55,19 +94,44 @@ def answer_of(source: Source, question: Question, settings: Settings, stop: thre
         raise NotFoundError(f"{error}{did_you_mean(question.similar(everything))}") from error
 
 
-def ask_question(chosen: Chosen, question: Question, show: Callable[[Any, Picture], int]) -> int:
-    """Ask the question, show its answer, and print doubts. Return the exit code of `show`."""
-    source = chosen.source()
+def ask_question(
+    chosen: Chosen,
+    question: Question,
+    show: Callable[[Any, Picture], int],
+    repeated: Repetition = ONCE,
+    *,
+    is_probe: bool = False,
+    warns: bool = True,
+) -> int:
+    """Ask the question, show its answer, and warn of doubts. Return the exit code of `show`, or as a plugin ends."""
+    source = chosen.source(patience_seconds=PROBE_PATIENCE_SECONDS if is_probe else None)
+    if repeated.patience is not None:
+        refuse_past(source)
 
     def look(stop: threading.Event) -> int:
-        answer, picture = answer_of(source, question, chosen.settings, stop)
+        answer, picture = repeated.until(lambda stop: answer_of(source, question, chosen.settings, stop), stop)
         code = show(answer, picture)
-        if picture.source:
+        if picture.source and warns:
             standard_error.say(f"the answer is from {picture.source}")
-        warn_of_doubts(picture)
+        if warns:
+            warn_of_doubts(picture)
         return code
 
-    return ask_as_long_as(look)
+    return ask_as_long_as(or_unknown(look) if is_probe else look)
+
+
+def or_unknown(look: Callable[[threading.Event], int]) -> Callable[[threading.Event], int]:
+    """Return the same function, which ends as a monitoring plugin for what cannot be asked."""
+    from cli.printing.probe import ProbeState, plugin_line
+
+    def looked(stop: threading.Event) -> int:
+        try:
+            return look(stop)
+        except (NotFoundError, IngestError, ServeError) as error:
+            standard_output.print_line(plugin_line(ProbeState.UNKNOWN, str(error)))
+            return ProbeState.UNKNOWN
+
+    return looked
 
 
 def shown(answer: Any, said: Said, *, as_json: bool, is_known: bool = True, is_good: bool = True) -> ExitCode:  # noqa: ANN401 (of any question)
@@ -121,9 +185,6 @@ def _clients(settings: Settings, cluster: str) -> Clients:
     return Clients(kept_groups(directory, cluster), settings.teams)
 
 
-_Answer = TypeVar("_Answer")
-
-
 def wait_options(until: str, every: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that adds --wait, whose help names the end `until`, and --every, whose help is `every`."""
 
@@ -147,40 +208,3 @@ def refuse_past(source: Source) -> None:
     """Raise UsageError for a source that shows the past, because its answer never changes."""
     if not source.is_live:
         raise click.UsageError("--wait needs a live source, which is --zookeeper, or --from without --until.")
-
-
-@dataclass(frozen=True, slots=True)
-class Repetition:
-    """How long and how often a question is repeated. Without patience it is asked once."""
-
-    patience: timedelta | None
-    every_seconds: float
-
-    def until(
-        self,
-        is_good: Callable[[_Answer], bool],
-        look: Callable[[threading.Event], _Answer],
-        in_a_line: Callable[[_Answer], str],
-        stop: threading.Event,
-    ) -> _Answer:
-        """Repeat until the answer is good or the patience is over. Return the last answer, or raise the last error.
-
-        A line on standard error shows each new reason to wait. Raise StoppedError.
-        """
-        deadline = time.monotonic() + (self.patience or timedelta(0)).total_seconds()
-        said = ""
-        while time.monotonic() < deadline:
-            before = said
-            try:
-                answer = look(stop)
-            except (IngestError, ServeError) as error:
-                said = f"asking again, because {error}"
-            else:
-                if is_good(answer):
-                    return answer
-                said = in_a_line(answer)
-            if said != before:
-                standard_error.say(said)
-            if stop.wait(min(self.every_seconds, max(0.0, deadline - time.monotonic()))):
-                raise StoppedError
-        return look(stop)

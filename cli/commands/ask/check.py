@@ -25,11 +25,10 @@ from cli.printing.standard_output import (
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.sources import PROBE_PATIENCE_SECONDS, Source
-from cli.sources.asking import Repetition, ask_as_long_as, refuse_past, wait_options
+from cli.sources.asking import Repetition, ask_as_long_as, or_unknown, refuse_past, wait_options
 from cli.sources.options import Chosen, source_options
 from dashboards.errors import ServeError
 from ingest.errors import IngestError, StoppedError
-from questions.question import NotFoundError
 from wording.said import Said, line, marked
 from wording.sentences import counted
 
@@ -87,7 +86,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
         raise click.UsageError(f"{' and '.join(given)} exclude each other.")
     source = chosen.of_all().source(patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
     if probe:
-        return ask_as_long_as(lambda stop: _probe(source, stop))
+        return ask_as_long_as(or_unknown(lambda stop: _probe(source, stop)))
     if watch:
         return ask_as_long_as(lambda stop: _watch(source, every_seconds, stop, is_long=is_long, as_json=as_json))
     if patience is not None:
@@ -100,7 +99,7 @@ def check(  # noqa: PLR0913 (one parameter an option)
             return check_each(look_now())
 
     def ask(stop: threading.Event) -> int:
-        found = Repetition(patience, every_seconds).until(_are_well, look, _in_a_line, stop)
+        found = Repetition(patience, every_seconds, _are_well, _in_a_line).until(look, stop)
         return _show(found, is_long=is_long, as_json=as_json)
 
     return ask_as_long_as(ask)
@@ -130,15 +129,11 @@ def _in_a_line(found: Sequence[Checked]) -> str:
 
 
 def _probe(source: Source, stop: threading.Event) -> int:
-    from cli.printing.probe import ProbeState, plugin_line, probe_line, probe_state
+    from cli.printing.probe import probe_line, probe_state
     from questions.check.check import check as checked
     from questions.question import EVERYTHING_NOW
 
-    try:
-        health = checked(source.picture(EVERYTHING_NOW, stop))
-    except (NotFoundError, IngestError, ServeError) as error:
-        print_line(plugin_line(ProbeState.UNKNOWN, str(error)))
-        return ProbeState.UNKNOWN
+    health = checked(source.picture(EVERYTHING_NOW, stop))
     print_line(probe_line(health))
     return probe_state(health)
 

@@ -14,9 +14,9 @@ from cli.sources.options import Chosen, source_options
 from questions.doubts import blindness
 
 if TYPE_CHECKING:
-    from questions.explain.key import KeyAnswer
+    from questions.explain.explanation import Explanation
     from questions.picture import Picture
-
+    from questions.question import Question
 
 _KEY_FORMATS: Final = ("utf8", "hex", "long", "uuid")  # the values of questions.explain.key.KeyFormat
 _EPILOG: Final = """\b
@@ -75,23 +75,20 @@ def explain(  # noqa: PLR0913 (one parameter an option)
     Shows its state and its start, the steps that led to it, the controller's due writes, and the remedy. Files and
     streams have these steps with time and zxid. One read of ZooKeeper has only the last write of each znode.
     """
-    from questions.explain.key import ExplainKey, KeyFormat
+    from questions.explain.key import ExplainKey, KeyAnswer, KeyFormat
     from questions.explain.subject import Explain  # not for --help
 
+    question: Question
     if key is None:
-        return ask_question(
-            chosen,
-            question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic, decommission=decommission),
-            lambda found, _: shown(
-                found, found.said(), as_json=as_json, is_known=found.is_known, is_good=found.is_well
-            ),
-        )
-    if len(subject) != 1:
+        question = question_of(Explain, {}, subject=" ".join(subject), is_topic=is_topic, decommission=decommission)
+    elif len(subject) != 1:
         raise click.UsageError("--key needs one topic.")
+    else:
+        question = question_of(ExplainKey, {}, topic=subject[0], key=key, key_format=KeyFormat(key_format))
 
-    def show(found: KeyAnswer, picture: Picture) -> ExitCode:
+    def show(found: KeyAnswer | Explanation, picture: Picture) -> ExitCode:
+        is_good = found.takes_acks_all if isinstance(found, KeyAnswer) else found.is_well
         is_known = blindness(picture) is None
-        return shown(found, found.said(), as_json=as_json, is_known=is_known, is_good=found.takes_acks_all)
+        return shown(found, found.said(), as_json=as_json, is_known=is_known, is_good=is_good)
 
-    question = question_of(ExplainKey, {}, topic=subject[0], key=key, key_format=KeyFormat(key_format))
     return ask_question(chosen, question, show)

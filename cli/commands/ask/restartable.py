@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,13 +12,12 @@ from cli.printing.standard_output import print_answer, print_line
 from cli.running import ExitCode
 from cli.settings.options import GroupedCommand
 from cli.settings.parameters import HIGHEST_ID
-from cli.sources import PROBE_PATIENCE_SECONDS
-from cli.sources.asking import Repetition, answer_of, ask_as_long_as, refuse_past, wait_options
+from cli.sources.asking import Repetition, ask_question, wait_options
 from cli.sources.options import Chosen, source_options
-from dashboards.errors import ServeError
-from ingest.errors import IngestError
-from questions.question import NotFoundError
 from questions.whatif.may_restart import MayRestart, Restartable, Verdict
+
+if TYPE_CHECKING:
+    from questions.picture import Picture
 
 _EPILOG: Final = """\b
 Examples:
@@ -67,26 +64,24 @@ def restartable(  # noqa: PLR0913 (one parameter an option)
     catch up, a busy controller, reassignments and deletions are reasons to wait.
     """
     question = question_of(MayRestart, flags, broker=_one_of(broker_id, broker))
-    waits = patience is not None
     if probe and as_json:
         raise click.UsageError("--probe and --json exclude each other.")
-    if probe and waits:
+    if probe and patience is not None:
         raise click.UsageError("--probe answers at once. Leave out --wait.")
-    source = chosen.source(patience_seconds=PROBE_PATIENCE_SECONDS if probe else None)
-    if waits:
-        refuse_past(source)
-    waiting = Repetition(patience, every_seconds)
 
-    def look(stop: threading.Event) -> Restartable:
-        found: Restartable = answer_of(source, question, chosen.settings, stop)[0]
-        return found
+    def show(found: Restartable, _: Picture) -> int:
+        if not probe:
+            print_answer([found], found.said(), as_json=as_json)
+        else:
+            from cli.printing.probe import ProbeState, plugin_line
 
-    def answer(stop: threading.Event) -> ExitCode:
-        found = waiting.until(lambda each: each.verdict is Verdict.YES, look, lambda each: each.one_line, stop)
-        print_answer([found], found.said(), as_json=as_json)
+            print_line(plugin_line(ProbeState(_CODES[found.verdict]), found.one_line))
         return _CODES[found.verdict]
 
-    return ask_as_long_as((lambda stop: _probe(look, stop)) if probe else answer)
+    repeated = Repetition(
+        patience, every_seconds, lambda found: found[0].verdict is Verdict.YES, lambda found: found[0].one_line
+    )
+    return ask_question(chosen, question, show, repeated, is_probe=probe, warns=False)
 
 
 def _one_of(*named: int | None) -> int:
@@ -94,17 +89,3 @@ def _one_of(*named: int | None) -> int:
     if len(given) != 1:
         raise click.UsageError("Which broker? Give its number, or --broker.")
     return given[0]
-
-
-def _probe(look: Callable[[threading.Event], Restartable], stop: threading.Event) -> int:
-    """Print one line for a monitoring system. Return the exit code of a monitoring plugin."""
-    from cli.printing.probe import ProbeState, plugin_line
-
-    try:
-        answer = look(stop)
-    except (NotFoundError, IngestError, ServeError) as error:
-        print_line(plugin_line(ProbeState.UNKNOWN, str(error)))
-        return ProbeState.UNKNOWN
-    state = ProbeState(_CODES[answer.verdict])
-    print_line(plugin_line(state, answer.one_line))
-    return state
