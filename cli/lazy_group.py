@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, NamedTuple
 
 import click
@@ -22,12 +23,12 @@ class Section(NamedTuple):
 
     def names(self) -> list[str]:
         """Return the names of its commands, in the order of the help page."""
-        return sorted([*self._files(), *(everywhere.names() if self.has_questions else ())])
+        return sorted([*_files(self.package), *(everywhere.names() if self.has_questions else ())])
 
     def command(self, name: str) -> click.Command | None:
         """Return the command of this name, imported now."""
         command: click.Command | None = None
-        if name in self._files():
+        if name in _files(self.package):
             module = name.replace("-", "_")
             command = getattr(importlib.import_module(f"{self.package}.{module}"), module)
         elif name in self.names():
@@ -36,13 +37,15 @@ class Section(NamedTuple):
 
     def help_line(self, name: str) -> str:
         """Return the first line of the command's file, which is not imported, or the summary of the question."""
-        if file := self._files().get(name):
+        if file := _files(self.package).get(name):
             return (pkgutil.get_data(self.package, file) or b"").partition(b"\n")[0].decode().strip('"')
         return everywhere.question(name).summary()
 
-    def _files(self) -> dict[str, str]:
-        modules = pkgutil.iter_modules(importlib.import_module(self.package).__path__)
-        return {each.name.replace("_", "-"): f"{each.name}{'/__init__' * each.ispkg}.py" for each in modules}
+
+@cache
+def _files(package: str) -> Mapping[str, str]:
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return {each.name.replace("_", "-"): f"{each.name}{'/__init__' * each.ispkg}.py" for each in modules}
 
 
 class SuggestingGroup(click.Group):

@@ -66,7 +66,6 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     answer: ClassVar[Any]  # type of the answer, for its JSON
     tool: ClassVar[str] = ""  # name of its tool for assistants, if it has one
     path: ClassVar[str] = ""  # its path of the page's interface, if it has one
-    template: ClassVar[str] = ""  # of its page, which has the same path
     has_past: ClassVar[bool] = False  # the path's parameter `at` is allowed
     refuses: ClassVar[tuple[int, ...]] = (404,)  # HTTP statuses of its refusals, beside those that any path has
     operation: ClassVar[str] = ""  # by default the last part of the path

@@ -38,6 +38,7 @@ from questions.question import Question
 from questions.whatif.may_restart import MayRestart
 
 _STATIC: Final = Path(__file__).parent / "static"
+_PAGES: Final = Path(__file__).parent / "html"  # a path of the interface is a page, too, if a file has its name
 _SERVED: Final = (".css", ".js", ".svg")
 _PAGE_THREADS: Final = 2
 _HTML: Final = "text/html"
@@ -87,11 +88,12 @@ class LivePage:
             return _response(encoded_document, _JSON)
 
         cluster = ShowCluster.path
+        pages = ((path, f"{path.path.rpartition('/')[2].strip('{}')}.html") for path in interface.PATHS)
         explain = self._pooled(None, self._explain, self._refusal_page)
         return [
-            Route("/", self._shown(ShowFleet)),
-            *(Route(path.path, self._shown(path)) for path in interface.PATHS if path.template),
-            Route(f"{cluster}/whatif", self._shown(ChooseLosses)),
+            Route("/", self._shown(ShowFleet, "clusters.html")),
+            *(Route(path.path, self._shown(path, page)) for path, page in pages if (_PAGES / page).exists()),
+            Route(f"{cluster}/whatif", self._shown(ChooseLosses, "whatif.html")),
             *map(self._encoded, interface.PATHS),
             Route(interface.DOCUMENT, document),
             Route(f"{cluster}/map.svg", self._pooled(None, self._picture, self._refusal_page)),
@@ -100,7 +102,7 @@ class LivePage:
             *_files(),
         ]
 
-    def _shown(self, path: type[Question]) -> _Endpoint:
+    def _shown(self, path: type[Question], page_name: str) -> _Endpoint:
         def made(request: Request) -> Response:
             address, state = self._state_of_page(request)
             cluster = self.resources.now(request)
@@ -113,7 +115,7 @@ class LivePage:
             def page() -> bytes:
                 nonlocal cluster
                 cluster = self.resources.then(request, path)
-                return shown(path.template, self.resources.answer(request, path, cluster))
+                return shown(page_name, self.resources.answer(request, path, cluster))
 
             try:
                 return _page(request, self._newest_pages.made(address, state, page))

@@ -65,7 +65,6 @@ class ShowHistory(Question, frozen=True):
 
     answer = History
     path = "/clusters/{cluster}/timeline"
-    template = "timeline.html"
     has_past = True
 
     window: Annotated[

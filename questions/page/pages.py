@@ -41,7 +41,6 @@ class ShowFleet(Question, frozen=True):
 
     answer = tuple[Overview, ...]
     path = "/clusters"
-    template = "fleet.html"
     refuses = ()
 
     words: Annotated[
@@ -60,7 +59,6 @@ class ShowCluster(Question, frozen=True):
 
     answer = Overview
     path = "/clusters/{cluster}"
-    template = "cluster.html"
     has_past = True
 
     map: Annotated[
@@ -86,7 +84,6 @@ class ShowBrokers(Question, frozen=True):
 
     answer = Overview
     path = "/clusters/{cluster}/brokers"
-    template = "brokers.html"
     has_past = True
 
     words: Annotated[
@@ -105,7 +102,6 @@ class ChooseLosses(ShowBrokers, frozen=True):
     """The brokers by rack on the page that asks what their loss would do, which is no answer of the interface."""
 
     path = ""
-    template = "whatif.html"
     has_past = False
 
 
@@ -126,7 +122,6 @@ class LoseBrokers(Question, frozen=True):
 
     answer = Losses
     path = "/clusters/{cluster}/consequences"
-    template = "consequences.html"
     refuses = ()
 
     brokers: Annotated[tuple[int, ...], meaning("A lost broker. Name at least one broker or rack.")] = ()
@@ -188,7 +183,6 @@ class ExplainPartition(Question, frozen=True):
 
     answer = Explanation
     path = "/clusters/{cluster}/topics/{topic}/{partition}"
-    template = "partition.html"
     has_past = True
 
     topic: _Topic
@@ -217,7 +211,6 @@ class ShowTopic(Question, frozen=True):
 
     answer = TopicAnswer
     path = "/clusters/{cluster}/topics/{topic}"
-    template = "topic.html"
     has_past = True
 
     topic: _Topic
@@ -248,7 +241,6 @@ class ShowBroker(Question, frozen=True):
 
     answer = BrokerAnswer
     path = "/clusters/{cluster}/brokers/{broker}"
-    template = "broker.html"
     has_past = True
 
     broker: Annotated[str, meaning("The broker's id.")]
@@ -273,7 +265,6 @@ class ExplainController(Question, frozen=True):
 
     answer = Explanation
     path = "/clusters/{cluster}/controller"
-    template = "controller.html"
     has_past = True
 
     def on_page(self, cluster: KnownCluster) -> Explanation:

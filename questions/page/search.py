@@ -95,7 +95,6 @@ class Search(Question, frozen=True):
 
     answer = Found
     path = "/clusters/{cluster}/search"
-    template = "search.html"
 
     of: Annotated[str, meaning("A part of a name in any case, orders-7, broker 3, or key 4711 of orders.")] = ""
 

@@ -74,7 +74,6 @@ class ListTopics(Question, frozen=True):
 
     answer = TopicList
     path = "/clusters/{cluster}/topics"
-    template = "topics.html"
     has_past = True
 
     words: Annotated[str, meaning("Only names that contain this text, in any case.")] = ""
