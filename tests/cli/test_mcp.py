@@ -68,7 +68,7 @@ def test_each_question_is_answered_with_its_type_as_the_command_does(over_stdio,
                 assert not found.is_error, found.content
                 msgspec.json.decode(found.content[0].text, type=TOOLS[name].answer)
                 assert msgspec.json.decode(found.content[0].text) == found.structured_content
-                command = [*COMMANDS.get(name, [name]), *source, "--json"]
+                command = [*COMMANDS.get(name, [name.replace("_", "-")]), *source, "--json"]
                 printed = CliRunner().invoke(main, command).stdout.splitlines()
                 assert found.structured_content == msgspec.json.decode(printed[0]), name
                 assert len(printed) == 1, name

@@ -31,8 +31,7 @@ def test_a_file_is_a_command(run, recorded_files):
         return run(f"from cli.main import main\nmain({list(arguments)!r})")
 
     where = ["--zk-data", str(recorded_files), "--cluster", "shop", "--until", str(recorded_moment.MOMENT_MS)]
-    overview = " ".join(command("--help").stdout.split())
-    assert "one-replica List topics that have a partition with one replica. place Print" in overview
+    assert "one-replica  List topics that have a partition with one replica.\n  place  " in command("--help").stdout
     help_page = command("one-replica", "--help").stdout
     for said in ("Clients lose such", "one-replica --part orders", "Only topics with this", "1  a partition has"):
         assert said in help_page
