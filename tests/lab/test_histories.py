@@ -15,7 +15,7 @@ from lab.modelled_cluster.histories import drawn, failure_of, play, shrunk
 from lab.modelled_cluster.kraft import Kraft
 from lab.modelled_cluster.many import play_all, play_seeds
 
-QUICK = 200
+QUICK = 500
 PROCESSES = 2
 
 
