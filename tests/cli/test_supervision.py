@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -104,10 +105,13 @@ def test_what_was_ready_once_starts_again_where_something_is_unavailable(start):
     eventually(lambda: len(running.of("lost")) >= 3)
 
 
-def test_a_child_that_reports_no_more_is_killed_and_starts_again(start, monkeypatch, caplog):
+def test_a_child_that_reports_no_more_starts_again_and_a_pause_of_all_is_no_silence(start, monkeypatch, caplog):
     monkeypatch.setattr(up, "_SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(up, "_LONGEST_LOOK_SECONDS", 0.3)
+    take = up.Supervisor._take
+    monkeypatch.setattr(up.Supervisor, "_take", lambda *given: (take(*given), time.sleep(0.6)))  # a pause
     running = start(silent=PATIENT, speaking=READY + "while True: time.sleep(0.1); report(b'WATCHDOG=1')")
-    eventually(lambda: len(running.of("silent")) >= 2)
+    eventually(lambda: len(running.of("silent")) >= 3)
     assert "silent has not reported for 0.5 s, so it is killed and starts again" in caplog.text
     assert len(running.of("speaking")) == 1
 

@@ -62,6 +62,7 @@ class Clock:
 def kafka(shared_chroot: str) -> Iterator[KazooClient]:
     """Yield a client that writes like Kafka, for a cluster with two brokers."""
     with zookeeper_client(shared_chroot, 30) as client:
+        write(client, "/cluster/id", {"version": "1", "id": "c"})
         write(client, "/controller_epoch", 1)
         write(client, "/controller", {"version": 1, "brokerid": 1, "timestamp": "1"}, ephemeral=True)
         for broker in (1, 2):

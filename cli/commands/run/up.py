@@ -39,6 +39,7 @@ _LONGEST_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0  # after so long in a ready state, a child's next pause is as short as its first
 # A child that has been ready reports four times in this time.
 _SILENT_SECONDS = 120.0
+_LONGEST_LOOK_SECONDS = 5.0  # a longer time since the last look was a pause of all processes, as of their container
 # The job ends after its batch, or after 30 s without waiting for it. watch and serve take a second. Their sum must stay
 # below TimeoutStopSec of the systemd unit.
 _END_SECONDS = 45.0
@@ -57,7 +58,8 @@ class SupervisedChild:
         self.is_ready = self.was_ready = False
         self.start_at = 0.0  # earliest next start of the process, by the monotonic clock
         self._pause_seconds = _FIRST_PAUSE_SECONDS
-        self._heard_at = self._ready_at = 0.0
+        self.silent_seconds = 0.0  # without a report, while the supervisor itself was running
+        self._ready_at = 0.0
         address = directory / name
         self.reports = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
         try:
@@ -80,7 +82,7 @@ class SupervisedChild:
             self.process.launch_into(write_end)
         finally:
             os.close(write_end)
-        self._heard_at = time.monotonic()
+        self.silent_seconds = 0.0
 
     def ended(self) -> None:
         """Note the end of the process and the time of its next start. Kill the other processes of its group."""
@@ -97,7 +99,7 @@ class SupervisedChild:
             while report := self.reports.recv(_READ_BYTES):
                 states = report.decode(errors="replace").split("\n")
                 if ALIVE in states or READY in states:
-                    self._heard_at = time.monotonic()
+                    self.silent_seconds = 0.0
                 if READY in states and not self.is_ready:
                     self.is_ready = self.was_ready = True
                     self._ready_at = time.monotonic()
@@ -105,7 +107,7 @@ class SupervisedChild:
     @property
     def is_silent(self) -> bool:
         """Return whether a child that was ready has not reported for too long."""
-        return self.is_ready and time.monotonic() - self._heard_at > _SILENT_SECONDS
+        return self.is_ready and self.silent_seconds > _SILENT_SECONDS
 
     def lines(self) -> Iterator[bytes]:
         """Yield the whole lines so far. `rest` returns the text after the last newline."""
@@ -150,9 +152,12 @@ class Supervisor:
                 open_files.callback(child.reports.close)
                 selector.register(child.reports, selectors.EVENT_READ, child.hear)
                 self._children.append(child)
+            looked_at = time.monotonic()
             try:
                 while not stop.is_set() and self.exit_code == ExitCode.OK:
+                    looked_before, looked_at = looked_at, time.monotonic()
                     for child in self._children:
+                        child.silent_seconds += min(looked_at - looked_before, _LONGEST_LOOK_SECONDS)
                         self._look_at(child, selector)
                     self._take(selector)
                 for child in self._children:
