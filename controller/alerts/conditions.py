@@ -92,7 +92,12 @@ def _reason(broker: BrokerId, header: Header, for_ms: int) -> str | None:
     if broker in header.shutdowns.under_way:
         return f"broker {broker} is shutting down cleanly"
     departure = header.departures.last.get(broker)
-    if departure is not None and departure.in_order and header.time_ms - departure.time_ms <= for_ms:
+    began_ms = (incident.since_ms for incident in header.alerts.incidents if broker in incident.brokers)
+    if (
+        departure is not None
+        and departure.in_order
+        and header.time_ms - min(began_ms, default=departure.time_ms) <= for_ms
+    ):
         return f"{listed((broker,))} {Left.SHUT_DOWN.value}"
     registered = header.brokers.get(broker)
     if registered is None:

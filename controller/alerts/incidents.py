@@ -4,7 +4,8 @@ The invariant is that every loss which takes a partition from clients is publish
 been silenced before the loss. Three rules keep it.
 
 - An incident takes in brokers only until it has settled. The sessions of one failure expire within `settles_within_ms`,
-  and Alertmanager sends its first message later, so nobody has silenced the incident by then.
+  and Alertmanager sends its first message later, so nobody has silenced the incident by then. Clean stops that join a
+  clean stop have the minute before its page.
 - A broker that is lost later begins an incident with a name that was never published, even if a partition lacks brokers
   of both, or the same broker was lost before. Names, members and open alerts of two incidents are never joined.
   An incident that ends without an alert, such as a replica that lags for a second, leaves its name to the next.
@@ -63,7 +64,8 @@ def follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
     kept = [incident for incident in kept if incident.brokers or incident.since_ms > settled_ms]
     new = present.difference(*(incident.brokers for incident in kept))
     if new:
-        for brokers in _lost_together(header, away, new, [one for one in kept if one.since_ms >= settled_ms]):
+        unsettled = [one for one in kept if any(_may_join(broker, one, header) for broker in new)]
+        for brokers in _lost_together(header, away, new, unsettled):
             kept = _with_lost(header, brokers, new, kept)
     if (incidents := tuple(kept)) != header.alerts.incidents:
         header.alerts.incidents = incidents
@@ -71,13 +73,20 @@ def follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
 
 def _continued(incident: Outage, present: Collection[BrokerId], header: Header) -> Outage:
     """Return the incident with the brokers that have not recovered, and have not been lost again."""
-    until_ms = incident.since_ms + settles_within_ms(header)
     brokers = tuple(
         broker
         for broker in incident.brokers
-        if broker in present and (broker not in header.departures.last or _lost_ms(broker, header) <= until_ms)
+        if broker in present and (broker not in header.departures.last or _may_join(broker, incident, header))
     )
     return incident if brokers == incident.brokers else msgspec.structs.replace(incident, brokers=brokers)
+
+
+def _may_join(broker: BrokerId, incident: Outage, header: Header) -> bool:
+    """Return whether the broker was lost before the incident settled."""
+    left, stopped = header.departures.last, header.clean_stop_ms
+    are_clean = all(each in left and left[each].in_order for each in (incident.broker, broker))
+    within_ms = max(settles_within_ms(header), stopped if are_clean else 0)
+    return incident.since_ms <= _lost_ms(broker, header) <= incident.since_ms + within_ms
 
 
 def _lost_ms(broker: BrokerId, header: Header) -> int:
@@ -118,11 +127,11 @@ def _with_lost(
     header: Header, brokers: Iterable[BrokerId], new: Collection[BrokerId], incidents: Iterable[Outage]
 ) -> list[Outage]:
     """Return the incidents. The new ones of these brokers, in order of loss, join an unsettled one, or begin one."""
-    within_ms, members, found = settles_within_ms(header), set(brokers), {one.name: one for one in incidents}
+    members, found = set(brokers), {one.name: one for one in incidents}
     for broker in sorted(members.intersection(new), key=lambda each: (_lost_ms(each, header), each)):
         lost_ms = _lost_ms(broker, header)
         related = (one for one in found.values() if not members.isdisjoint((one.broker, *one.brokers)))
-        joined = next((one for one in related if one.since_ms <= lost_ms <= one.since_ms + within_ms), None)
+        joined = next((one for one in related if _may_join(broker, one, header)), None)
         if joined is None:
             changed = _begun(header, broker, lost_ms, found.values())
         else:

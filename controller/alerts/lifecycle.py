@@ -301,7 +301,7 @@ def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may
 
     An earlier change is in the first message. Later only heartbeats bring news, just as only they change sentences.
     """
-    if before is None or _is_unsent(before, header.time_ms):
+    if before is None or before.severity is Severity.INFO or _is_unsent(before, header.time_ms):
         return _Told(tuple(condition.damage), condition.next_step, condition.rank)
     told = _Told(before.damage, before.next_step, before.rank, before.news)
     more_important = condition.rank < before.rank
