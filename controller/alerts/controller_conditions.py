@@ -16,7 +16,6 @@ from controller.model.controllership import Ownership
 from controller.model.event import EventKind
 from controller.says.alert_kinds import kinds as kinds
 from controller.says.remedies.remedy import Advice
-from controller.view.advice import unless_harmful
 from controller.view.ensemble import ensemble_in_words
 from controller.view.flawed_znodes import no_controller_because, why_no_controller
 from controller.view.health import whereabouts
@@ -153,17 +152,17 @@ def _ghost(header: Header) -> Condition | None:
     if blocks:
         cause = (
             f"/controller is persistent: no broker can be elected after controller {broker}, and partitions of dead "
-            "brokers then get no new leader. Delete /controller"
+            "brokers then get no new leader"
         )
     elif unregistered:
-        cause = f"controller {broker} is not registered: brokers do not find it. Restart broker {broker} if it lives"
+        cause = f"controller {broker} is not registered: brokers do not find it"
     else:
         edited = header.term.ownership is Ownership.OVERWRITTEN
         why = "was edited" if edited else "belongs to another session"
         why = "is persistent" if header.term.is_persistent else why
         cause = (
             "no broker acts as controller: partitions of dead brokers get no new leader. "
-            f"/controller names broker {broker} but {why}{unless_harmful('. Delete /controller', header)}"
+            f"/controller names broker {broker} but {why}"
         )
     return Condition(
         kind=kinds.GHOST_CONTROLLER,

@@ -32,7 +32,6 @@ from controller.rules.topic_ranks import rank_at
 from controller.says.alert_kinds import kinds as kinds
 from controller.says.remedies.partitions import ELECT_UNCLEAN, FORBID_UNCLEAN
 from controller.says.remedies.remedy import Advice
-from controller.view.advice import unless_harmful
 from controller.view.gauges import common_leader
 from controller.view.health import absence, is_without_trace, never_registered, whereabouts
 from controller.view.held_back import DELETING_MS, deletion_off, held_back
@@ -54,6 +53,7 @@ _RESTARTING_MS: Final = 30_000
 
 _BACK: Final = "the partitions have leaders again, are gone, or wait for other brokers"
 _CONTROLLER: Final = "controller"
+_ELECTION_DUE: Final = f"{PartitionIssue.ELECTION_DUE.value}/"  # beginning of such a group's key
 
 
 def conditions_of_partitions(
@@ -84,14 +84,13 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
     lost = offline.of(*LOST, PartitionIssue.NEVER_CREATED)
     if not lost.groups:
         return _coming_back(partitions, offline) if offline.groups else None
-    rejected = _damage(Fact.REJECTS_ACKS_ALL, refusing)
-    said = (f"{_offline_partitions(offline, header)}{returns(lost, refusing, header)}", *rejected.values())
+    rejected = _rejected(refusing, header)
+    said = (f"{_offline_partitions(lost, header)}{returns(lost, refusing, header)}", *rejected.values())
     cause = ". ".join(said)
     waiting, never = offline.of(PartitionIssue.COMING_BACK), offline.of(PartitionIssue.NEVER_CREATED)
     if waiting.count:
-        cause += (
-            f". {waiting.count:,} only {plural(waiting.count, 'waits', 'wait')} for an election by {_elector(header)}"
-        )
+        verb = plural(waiting.count, "waits", "wait")
+        cause += f". {waiting.count:,} more only {verb} for an election by {_elector(header)}"
     if never.count:
         cause += f". {never.count:,} {plural(never.count, 'was', 'were')} created while no replica was live"
     of_dead = lost.of(*LOST).groups  # of which a live replica could win an unclean election
@@ -100,22 +99,32 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
     rest = damage_in_words(
         partitions.affected.of(PartitionIssue.UNDER_REPLICATED, PartitionIssue.AT_MIN_ISR, *LAST_ONES), header
     )
-    condition = partitions.condition(kind, offline, cause + (f". {rest}" if rest else ""), _BACK)
-    condition = msgspec.structs.replace(
-        condition,
-        since_ms=partitions.since_ms(lost),
+    condition = partitions.condition(
+        kind,
+        lost,
+        cause + (f". {rest}" if rest else ""),
+        _BACK,
+        examples=offline.examples,
         replaces=(kinds.UNDER_MIN_ISR,),
         advice=_advice(helped.count, lost, header),
-        damage=_damage(Fact.OFFLINE, offline) | rejected,
-        rank=rank_at(min(offline.rank, refusing.rank)),
+        damage=_damage(Fact.OFFLINE, lost) | rejected,
+        rank=rank_at(min(lost.rank, refusing.rank)),
         next_step=next_step((*lost.groups, *refusing.groups), header),
     )
     return _not_yet_paged(condition, lost, header)
 
 
-def _damage(fact: Fact, found: Affected) -> dict[str, str]:
+def _damage(fact: Fact, found: Affected, more: str = "") -> dict[str, str]:
     """Return the damage with its sentence, which names the most important topic first, empty if there is none."""
-    return {fact.word: f"{fact.of(found.count)}{in_brackets(found.examples, found.count)}"} if found.count else {}
+    return {fact.word: f"{fact.of(found.count)}{more}{in_brackets(found.examples, found.count)}"} if found.count else {}
+
+
+def _rejected(found: Affected, header: Header) -> dict[str, str]:
+    """Return the partitions that reject acks=all as damage. Titles count some as offline while their elections wait."""
+    late_ms = header.time_ms - kinds.ELECTION_DUE.patience_ms
+    due = (group for key, group in header.tally.issues.items() if key.startswith(_ELECTION_DUE))
+    waits = any(group.since_ms <= late_ms for group in due)
+    return _damage(Fact.REJECTS_ACKS_ALL, found, ", or will once they have a leader" if waits else "")
 
 
 def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
@@ -208,7 +217,7 @@ def _under_min_isr(partitions: IncidentPartitions, refusing: Affected) -> Condit
         if refusing.brokers
         else "all replicas are in sync, but min.insync.replicas asks for more. Lower min.insync.replicas"
     )
-    damage = _damage(Fact.REJECTS_ACKS_ALL, refusing)
+    damage = _rejected(refusing, partitions.header)
     return partitions.condition(
         kinds.UNDER_MIN_ISR,
         refusing,
@@ -227,7 +236,6 @@ def _leaderless(partitions: IncidentPartitions, found: Affected) -> Condition | 
     cause = (
         f"{Fact.WITHOUT_LEADER.of(found.count)}{in_brackets(found.examples, found.count)}: no client can use "
         f"{plural(found.count, 'it', 'them')}, though {one_of(live)} is live and in sync"
-        f"{unless_harmful('. Delete /controller, so that the next controller elects a leader', partitions.header)}"
     )
     return partitions.condition(kinds.PARTITIONS_LEADERLESS, found, cause, _BACK, group=_CONTROLLER)
 

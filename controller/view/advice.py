@@ -64,8 +64,3 @@ def harm_of_failover(header: Header) -> str:
         topics = f"{counted(lacking, 'topic')} without an id {plural(lacking, 'gets', 'get')} a new one"
         return f"{topics}, which brokers with partition.metadata refuse"
     return ""
-
-
-def unless_harmful(step: str, header: Header) -> str:
-    """Return a sentence about a failover, or an empty text while a failover would do harm."""
-    return "" if harm_of_failover(header) else step

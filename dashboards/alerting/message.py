@@ -14,8 +14,7 @@ from controller.contract.ids import BrokerId
 from controller.says.alert_kinds.kind import NAME_PREFIX
 from controller.says.alert_kinds.kinds import ALERT_KINDS, BROKER_CRASHED
 from dashboards.alerting.config import AlertmanagerConfig
-from questions.check.damage import Damage
-from questions.check.incidents import DAMAGING, Incident, is_own
+from questions.check.incidents import Incident, is_own
 from questions.clients.teams import Team
 from questions.doubts import STALE
 from transport.printable import label_value, printable
@@ -262,13 +261,9 @@ def title_of(row: AlertRow, team: str = "", incident: Incident | None = None, al
 
 def _topics(row: AlertRow, incident: Incident | None) -> Iterator[str]:
     """Yield the most important topic of the damage in brackets, shorter each time, and at last nothing."""
-    if topics := _damage(row, incident).topics:
+    if topics := incident.damage_of(row).topics if incident is not None else ():
         yield from (f" ({topics[0].topic})", f" ({_cut(topics[0].topic, _LONGEST_TOPIC)})")
     yield ""
-
-
-def _damage(row: AlertRow, incident: Incident | None) -> Damage:
-    return incident.damage if incident is not None and row.alert in DAMAGING else Damage()
 
 
 def _words(row: AlertRow, incident: Incident | None) -> tuple[str, str]:
@@ -287,8 +282,13 @@ def _words(row: AlertRow, incident: Incident | None) -> tuple[str, str]:
     step = kind.step.format(**values)
     if incident is not None and (whole := incident.step_of(row)):
         first = _REASON.split(whole)[0]
-        step = f"{first[:1].lower()}{first[1:]}" if len(first) <= _LONGEST_STEP else step
-    return _damage(row, incident).title or event, step
+        short = incident.alerts[0].alert if row.group == incident.group else row.alert
+        step = (
+            f"{first[:1].lower()}{first[1:]}"
+            if len(first) <= _LONGEST_STEP
+            else ALERT_KINDS[short].step.format(**values)
+        )
+    return (incident.damage_of(row).title if incident is not None else "") or event, step
 
 
 def _cut(text: str, longest: int) -> str:

@@ -13,7 +13,7 @@ from controller.rules.topic_ranks import TopicRanks
 from controller.says.alert_kinds import kinds
 from controller.view.returns import NextReturn, bring_back, order_of_return
 from controller.view.types import Header
-from questions.check.damage import Damage, PartitionGroup, after_elections, damage_of, groups_of
+from questions.check.damage import Damage, PartitionGroup, TopicDamage, after_elections, damage_of, groups_of
 from questions.cluster_rows import ClusterSnapshot
 from questions.memory import Memory
 from questions.picture import CONTROLLER_GROUP, WORST_FIRST, Beginning, Picture
@@ -65,6 +65,18 @@ class Incident(msgspec.Struct, frozen=True, kw_only=True):
         waits = row.alert in DAMAGING or row.alert in HOW_IT_LEFT or (row.alert in _WAITING and self.brokers)
         return self.first_step if waits or capital(first_sentence(row.action)) == self.first_step else ""
 
+    def damage_of(self, row: AlertRow) -> Damage:
+        """Return the damage that the alert is about, by its own count if only the controller can end it."""
+        if row.alert not in DAMAGING or not row.examples:
+            return Damage()
+        is_waiting = row.group == CONTROLLER_GROUP or row.alert == kinds.ELECTION_DUE.name
+        groups = [] if is_waiting else [group for group in self.groups if not group.is_up_to_controller]
+        if groups:
+            return damage_of(groups)
+        refusing = row.partitions if row.alert == kinds.UNDER_MIN_ISR.name else 0
+        topic = row.examples[0].rpartition("-")[0]
+        return Damage((TopicDamage(topic, row.partitions, row.partitions - refusing, refusing),))
+
     @property
     def unusable(self) -> int:
         """Return how many partitions clients cannot use, those that reject acks=all among them."""
@@ -103,7 +115,7 @@ def incidents_in(picture: Picture, groups: Sequence[PartitionGroup]) -> tuple[In
             by_group.setdefault(later or row.group, []).append(row)
     controller_pages = any(row.severity is Severity.PAGE for row in by_group.get(CONTROLLER_GROUP, ()))
     every = by_group.values()
-    made = (_incident(picture, rows, groups, _newer(rows, every), controller_pages) for rows in every)
+    made = (_incident(picture, rows, groups, _newer(rows, every, picture.header), controller_pages) for rows in every)
     found = [each for each in made if each.severity is not Severity.INFO or each.unusable]
     return tuple(sorted(found, key=_rank))
 
@@ -133,15 +145,18 @@ def _blamed(rows: Iterable[AlertRow]) -> frozenset[BrokerId]:
     return frozenset(broker for row in found for broker in (*row.brokers, row.broker) if broker is not None)
 
 
-def _newer(alerts: Sequence[AlertRow], every: Iterable[Sequence[AlertRow]]) -> frozenset[BrokerId]:
+def _newer(alerts: Sequence[AlertRow], every: Iterable[Sequence[AlertRow]], header: Header) -> frozenset[BrokerId]:
     """Return the brokers of later losses, or of all if these alerts blame no broker."""
-    own, began_ms = _blamed(alerts), _began_ms(alerts)
-    later = (_blamed(rows) for rows in every if not own or _began_ms(rows) > began_ms)
+    own, began_ms = _blamed(alerts), _began_ms(alerts, header)
+    later = (_blamed(rows) for rows in every if not own or _began_ms(rows, header) > began_ms)
     return frozenset[BrokerId]().union(*later).difference(own)
 
 
-def _began_ms(rows: Sequence[AlertRow]) -> int:
-    return min(row.since_ms for row in [row for row in rows if row.alert in HOW_IT_LEFT] or rows)
+def _began_ms(rows: Sequence[AlertRow], header: Header) -> int:
+    """Return when the brokers were lost. Those that lag since their return were lost before all others."""
+    losses = [row for row in rows if row.alert in HOW_IT_LEFT]
+    back_ms = {header.brokers[broker].since_ms for broker in _blamed(rows) if broker in header.brokers}
+    return min(0 if not losses and row.since_ms in back_ms else row.since_ms for row in losses or rows)
 
 
 def _incident(

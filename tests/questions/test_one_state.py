@@ -164,6 +164,8 @@ _TRACES: Final = {
     "two-losses": f"{_LEAVES}; heartbeats 6 5s; broker-leaves 1; acts",
     "keeps-leaving": f"{_LEAVES}; {_BACK}; {_LEAVES}; {_BACK}; {_LEAVES}; {_BACK}; {_LEAVES}",
     "diskless": f"{_LEAVES}; broker 2; log-dir-event 2",  # while the controller is late with its election
+    "late": f"{_LEAVES}; broker-leaves 1; broker 2; heartbeats 3 5s",  # with further elections
+    "leaderless": f"{_LEAVES}; controller-leaves; heartbeat 5s; broker-leaves 1; broker 2; heartbeat 5s",
 }
 
 
@@ -273,11 +275,11 @@ def assert_says_the_damage(each: Faces, shown: Mapping[str, Any], said: list[str
         assert about is None or {each.topic for each in about.damage.topics} <= set(known.topics_of(row))
         if row.alert in ("PartitionsOffline", "PartitionsUnderMinIsr"):
             assert about is not None
-            assert about.damage.title in annotations["summary"]
-            counts = re.findall(r"\d+(?= offline| reject)", about.damage.title)
-            is_lost = row.alert == "PartitionsOffline" and about.brokers and each.picture.header.acting
-            for count in counts if is_lost else ():
-                assert re.search(rf"\b{count} partitions? (offline|reject)", row.cause), row.cause
+            title = about.damage_of(row).title
+            assert title in annotations["summary"]
+            for count in re.findall(r"\d+(?= offline| reject)", title):
+                said_so = rf"\b{count} partitions? (offline|reject)|will once they have a leader"
+                assert re.search(said_so, row.cause), (title, row.cause)
         status, page = get(each.page, annotations["page_url"].removeprefix("http://page"))
         assert status == 200
         assert incident.event.partition(" ")[0] in page
