@@ -10,9 +10,9 @@ from wording.times import duration
 
 _HEAD = """# Alerts
 
-Look up here when an alert opens and what it means. Its runbook has the steps, and `kontrast check` and the page print
-the next one with the names of your cluster. Alerts are rows of the output `alerts` ([outputs](outputs.md)), and [Send
-alerts](../how-to/alerting.md) connects them to Alertmanager.
+Look up here which alert has a pager's title, and when it opens. Its runbook has the meaning and the steps, and
+`kontrast check` and the page print the next step with the names of your cluster. Alerts are rows of the output
+`alerts` ([outputs](outputs.md)), and [Send alerts](../how-to/alerting.md) connects them to Alertmanager.
 
 ## How an alert lives
 
@@ -38,8 +38,9 @@ causes, lost and regained partitions wait a millisecond for each ten more groups
 ## One incident, one page
 
 An *incident* groups missing brokers that share partitions, or that belong to one rack, and that left within a third
-of their session timeout plus a tick of ZooKeeper. Its first broker names it for as long as it lasts, for example
-`broker 3`, and a later incident of this broker is `broker 3 (2)`. This name is the `group` of all its alerts.
+of their session timeout plus a tick of ZooKeeper, or that stopped cleanly within a minute. Its first broker names it
+for as long as it lasts, for example `broker 3`, and a later incident of this broker is `broker 3 (2)`. This name is the
+`group` of all its alerts.
 `brokers` lists every cause since the alert opened, and the sentence names the current ones.
 
 - **One alert of each kind per incident.** `partitions` has the count, `examples` ten names.
@@ -88,10 +89,13 @@ def alerts_page() -> str:
 
 
 def _table(section: str, kinds: Iterable[AlertKind]) -> str:
-    rows = [f"| {_linked(kind)} | {kind.severity.value} | {kind.meaning} | {_opens(kind)} |" for kind in kinds]
-    return "\n".join(
-        [f"## {section}\n", "| alert | severity | meaning | opens |", "| --- | --- | --- | --- |", *rows, ""]
-    )
+    head = ["| alert | severity | title | opens |", "| --- | --- | --- | --- |"]
+    rows = [f"| {_linked(kind)} | {kind.severity.value} | {_titled(kind)} | {_opens(kind)} |" for kind in kinds]
+    return "\n".join([f"## {section}\n", *head, *rows, ""])
+
+
+def _titled(kind: AlertKind) -> str:
+    return kind.headline.format(partitions="N partitions", brokers="broker N", broker="N", subject="topic …", them="it")
 
 
 def _linked(kind: AlertKind) -> str:

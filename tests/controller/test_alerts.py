@@ -111,7 +111,7 @@ def test_what_happens_again_is_counted_in_the_alert_that_is_open():
 
 def test_every_kind_is_open_for_a_while_or_as_long_as_it_is_so():
     assert all(kind.lasts_ms for kind in ALERT_KINDS.values() if kind.divergence)
-    assert all(kind.name == name and kind.meaning and kind.action for name, kind in ALERT_KINDS.items())
+    assert all(kind.name == name and kind.headline and kind.action for name, kind in ALERT_KINDS.items())
 
 
 # --- partitions

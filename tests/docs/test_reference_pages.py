@@ -42,9 +42,9 @@ def test_the_kinds_are_in_the_catalogues_sections_and_order():
 
 
 @pytest.mark.parametrize("kind", ALERT_KINDS.values(), ids=lambda kind: kind.name)
-def test_a_kind_is_on_the_page_with_its_severity_meaning_and_delay(kind):
+def test_a_kind_is_on_the_page_with_its_severity_and_delay(kind):
     told = row_of(kind.name)
-    assert f"| {kind.severity.value} | {kind.meaning} |" in told
+    assert f"| {kind.severity.value} |" in told
     for text in (kind.patience_else, kind.divergence):
         assert text is None or text.rstrip(".") in told
     assert (". Stays " in told) is bool(kind.lasts_ms)

@@ -15,10 +15,7 @@ BROKER_CRASHED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{brokers} crashed",
     step="start {them}",
-    meaning="A broker left without a shutdown: it crashed, hangs, or is cut off.",
-    advice=Advice(
-        "Look at the broker's machine and log, and start it again.",
-    ),
+    advice=Advice("Look at the broker's machine and log, and start it again."),
     expected="The controller elects other leaders for its partitions, and drops it from every ISR.",
 )
 HANGS: Final = Advice("Restart it, because it hangs: its session expired, although its process is still there.")
@@ -27,10 +24,7 @@ BROKER_SHUT_DOWN: Final = AlertKind(
     severity=Severity.INFO,
     headline="{brokers} shut down cleanly",
     step="start {them}",
-    meaning="A broker shut down cleanly and is not back yet.",
-    advice=Advice(
-        "Start the broker, unless its absence is planned.",
-    ),
+    advice=Advice("Start the broker, unless its absence is planned."),
     expected="The controller writes nothing more, because it moved the leaders before the broker left.",
 )
 BROKER_ABSENT: Final = AlertKind(
@@ -38,11 +32,7 @@ BROKER_ABSENT: Final = AlertKind(
     severity=Severity.WARN,
     headline="{brokers} never registered",
     step="start {them}",
-    meaning="A broker hosts replicas but has not registered since Kontrast follows the cluster.",
-    advice=Advice(
-        "Start the broker.",
-        (reassignments.REASSIGN.given("it is gone for good"),),
-    ),
+    advice=Advice("Start the broker.", (reassignments.REASSIGN.given("it is gone for good"),)),
     patience_ms=10 * SECOND_MS,
 )
 BROKER_UNKNOWN: Final = AlertKind(
@@ -50,7 +40,6 @@ BROKER_UNKNOWN: Final = AlertKind(
     severity=Severity.WARN,
     headline="{brokers} never registered here",
     step="check the ids",
-    meaning="Replicas are assigned to a broker of which ZooKeeper has no other trace.",
     advice=Advice(
         "Check the ids in the assignment. If these brokers exist, start them.",
         (reassignments.CANCEL_REASSIGNMENT.given("a reassignment has a wrong id"),),
@@ -62,7 +51,6 @@ BROKER_WITHOUT_SESSION: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{brokers} registered without a process",
     step="delete the znode",
-    meaning="A registration in /brokers/ids is persistent, so it has no process.",
     advice=Advice(remedies=(DELETE_REGISTRATION,)),
 )
 BROKER_BOUNCED: Final = AlertKind(
@@ -70,10 +58,7 @@ BROKER_BOUNCED: Final = AlertKind(
     severity=Severity.WARN,
     headline="{brokers} registered again at once",
     step="read its log",
-    meaning="A broker registered again at once, after a restart or a lost session.",
-    advice=Advice(
-        "Look in the broker's log for an expired session, a long pause or a crash.",
-    ),
+    advice=Advice("Look in the broker's log for an expired session, a long pause or a crash."),
     lasts_ms=10 * MINUTE_MS,
 )
 BROKER_FLAPPING: Final = AlertKind(
@@ -81,10 +66,9 @@ BROKER_FLAPPING: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{brokers} crashed again and again",
     step="find out why",
-    meaning="A broker keeps leaving without a shutdown.",
     advice=Advice(
         "Find out why the broker loses its session (long pauses, network, disk). If it is down, start it only then, "
-        "because each return costs elections, and its replicas must catch up.",
+        "because each return costs elections, and its replicas must catch up."
     ),
 )
 START_WILL_FAIL: Final = AlertKind(
@@ -92,7 +76,6 @@ START_WILL_FAIL: Final = AlertKind(
     severity=Severity.WARN,
     headline="the next start of brokers fails",
     step="correct the settings",
-    meaning="Brokers cannot parse a setting in ZooKeeper, so their next start fails.",
     advice=Advice("Restart no broker before the named settings are corrected or deleted."),
 )
 LOG_DIR_FAILED: Final = AlertKind(
@@ -100,10 +83,7 @@ LOG_DIR_FAILED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="a log directory of {brokers} failed",
     step="replace the disk",
-    meaning="A log directory of a live broker failed.",
-    advice=Advice(
-        "Replace the disk, then restart the broker.",
-    ),
+    advice=Advice("Replace the disk, then restart the broker."),
     expected="The controller takes these replicas offline and elects others.",
     patience_ms=2 * SECOND_MS,  # because a loss that the controller writes meanwhile pages instead
     lasts_ms=30 * MINUTE_MS,

@@ -14,9 +14,8 @@ NO_CONTROLLER: Final = AlertKind(
     severity=Severity.PAGE,
     headline="no broker is controller",
     step="look at ZooKeeper",
-    meaning="No broker is controller.",
     advice=Advice(
-        "Look at the brokers' connections to ZooKeeper and at their logs. Any live broker should create /controller.",
+        "Look at the brokers' connections to ZooKeeper and at their logs. Any live broker should create /controller."
     ),
     expected="A live broker creates /controller at once.",
     patience_ms=10 * SECOND_MS,
@@ -25,10 +24,7 @@ CONTROLLER_MOVED: Final = AlertKind(
     name="ControllerMoved",
     severity=Severity.INFO,
     headline="another controller took over",
-    meaning="Another broker or a KRaft controller became controller.",
-    advice=Advice(
-        "Find out why the last controller lost /controller, if this happens more than once.",
-    ),
+    advice=Advice("Find out why the last controller lost /controller, if this happens more than once."),
     lasts_ms=5 * MINUTE_MS,
 )
 CONTROLLER_FLAPPING: Final = AlertKind(
@@ -36,18 +32,13 @@ CONTROLLER_FLAPPING: Final = AlertKind(
     severity=Severity.PAGE,
     headline="controllers follow one another",
     step="read their logs",
-    meaning="Controllers follow one another. Four within a minute are only a warning.",
-    advice=Advice(
-        "Find in the brokers' logs why their terms end.",
-        (controllership.DELETE_PREFERRED_REQUEST,),
-    ),
+    advice=Advice("Find in the brokers' logs why their terms end.", (controllership.DELETE_PREFERRED_REQUEST,)),
 )
 GHOST_CONTROLLER: Final = AlertKind(
     name="GhostController",
     severity=Severity.PAGE,
     headline="no broker acts as controller",
     step="look at /controller",
-    meaning="/controller names a broker that does not act, or no broker can be elected once it stops.",
     advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
     expected="The named broker does nothing, because it does not know that it is controller.",
     patience_else="after 10 s where it was elected and only its broker's registration is missing",
@@ -57,7 +48,6 @@ CONTROLLER_OVERDUE: Final = AlertKind(
     severity=Severity.PAGE,
     headline="controller {broker} is late",
     step="look at its log",
-    meaning="The controller's writes are overdue.",
     advice=Advice(
         "Look at the controller's log, and for long pauses of its broker. If it is stuck, restart that broker.",
         (controllership.MOVE_CONTROLLER.given("that takes too long"),),
@@ -72,10 +62,7 @@ CONTROLLER_POISONED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="controller {broker} can move no replica",
     step="restart it",
-    meaning="The controller's process can move no replica (KAFKA-12315).",
-    advice=Advice(
-        "Restart that broker.",
-    ),
+    advice=Advice("Restart that broker."),
     expected="The controller must drop dead replicas from their ISRs, and cannot.",
 )
 BROKER_POISONED: Final = AlertKind(
@@ -83,10 +70,7 @@ BROKER_POISONED: Final = AlertKind(
     severity=Severity.WARN,
     headline="{brokers} must not become controller",
     step="restart {them}",
-    meaning="A broker must not become controller before its restart (KAFKA-12315).",
-    advice=Advice(
-        "Restart that broker before it is elected.",
-    ),
+    advice=Advice("Restart that broker before it is elected."),
     patience_ms=MINUTE_MS,
 )
 CONTROLLER_NOT_PREFERRED: Final = AlertKind(
@@ -94,7 +78,6 @@ CONTROLLER_NOT_PREFERRED: Final = AlertKind(
     severity=Severity.WARN,
     headline="an unwanted broker is controller",
     step="move the controller",
-    meaning="A broker that is not a preferred controller is controller.",
     advice=Advice(
         "Wait for a quiet moment. You may need several tries until a preferred broker wins.",
         (controllership.MOVE_CONTROLLER.given("no partition is offline and no broker restarts"),),
@@ -106,9 +89,8 @@ STALE_CONTROLLER: Final = AlertKind(
     severity=Severity.WARN,
     headline="a deposed controller wrote",
     step="restart its broker",
-    meaning="A controller of an older epoch continued to write.",
     advice=Advice(
-        "Look for long pauses of that broker, and restart it if it continues. Releases from 2.1 on fence these writes.",
+        "Look for long pauses of that broker, and restart it if it continues. Releases from 2.1 on fence these writes."
     ),
     several="a deposed controller wrote {count} partitions{names}: brokers may follow either controller",
     lasts_ms=10 * MINUTE_MS,
@@ -119,7 +101,6 @@ CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
     severity=Severity.PAGE,
     headline="/controller_epoch went back",
     step="raise it",
-    meaning="/controller_epoch went back, so brokers refuse the controller's requests.",
     advice=Advice(
         "Find out who wrote /controller_epoch, because ZooKeeper's other data may be old too.",
         (controllership.RAISE_EPOCH.filled(EPOCH="its former value").given("only this znode is old"),),
@@ -132,7 +113,6 @@ DUPLICATE_TOPIC_ID: Final = AlertKind(
     severity=Severity.PAGE,
     headline="topics share an id",
     step="give each its own",
-    meaning="Two topics have the same id, so no broker can become controller.",
     advice=Advice(
         "Compare partition.metadata on the brokers with the topics' znodes. The brokers keep electing, "
         "and the next one can load the topics.",
@@ -144,20 +124,15 @@ ELECTION_STORM: Final = AlertKind(
     severity=Severity.WARN,
     headline="too many elections",
     step="find the cause",
-    meaning="A minute had more than 100 elections, and more than two for each partition.",
-    advice=Advice(
-        "Look for brokers that come and go, and for tools that request elections.",
-    ),
+    advice=Advice("Look for brokers that come and go, and for tools that request elections."),
 )
 NOTIFICATION_BACKLOG: Final = AlertKind(
     name="NotificationBacklog",
     severity=Severity.WARN,
     headline="ISR changes are not read",
     step="look at the controller",
-    meaning="The controller does not read notifications of ISR changes.",
     advice=Advice(
-        "Look at the controller's broker.",
-        (controllership.MOVE_CONTROLLER.given("the notifications do not change"),),
+        "Look at the controller's broker.", (controllership.MOVE_CONTROLLER.given("the notifications do not change"),)
     ),
     expected="The controller reads and removes them within seconds.",
     patience_ms=30 * SECOND_MS,

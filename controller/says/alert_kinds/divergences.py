@@ -14,7 +14,6 @@ DIFFERENT_LEADER: Final = AlertKind(
     severity=Severity.WARN,
     headline="an unexpected leader was elected",
     step="read the controller's log",
-    meaning="A partition got another leader than the controller's rules give it.",
     advice=Advice(
         "Compare the two values in the evidence. The state may have been edited, or the controller knew more."
     ),
@@ -38,7 +37,6 @@ CONTROLLER_DISAGREES: Final = AlertKind(
     name="ControllerDisagrees",
     severity=Severity.INFO,
     headline="partition states differ from the rules",
-    meaning="Partition states differ from the controller's rules, which rarely harms clients. The subject is the kind.",
     advice=Advice("Compare the values in the evidence with the controller's log. The runbook explains each kind."),
     several_of={
         Disagreement.UNEXPECTED_ISR.value: "{count} partitions got another ISR than the controller's rules give{names}",

@@ -24,7 +24,6 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     severity: Severity
-    meaning: str
     advice: Advice  # for a person
     expected: str | None = None  # what should happen next, a sentence
     headline: str = ""  # the event in a title, with {partitions}, {brokers}, {broker} or {subject} of the alert

@@ -13,10 +13,9 @@ MIGRATION_UNDER_WAY: Final = AlertKind(
     name="MigrationUnderWay",
     severity=Severity.INFO,
     headline="the way to KRaft is open",
-    meaning="The cluster is on the way to KRaft.",
     advice=Advice(
         "Take the next step in the alert's sentence. Before each step, check in the migration's row whether a "
-        "`rollback` is possible.",
+        "`rollback` is possible."
     ),
 )
 MIGRATION_COPY_FAILS: Final = AlertKind(
@@ -24,10 +23,8 @@ MIGRATION_COPY_FAILS: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft has not copied ZooKeeper",
     step="fix the named znode",
-    meaning="A KRaft controller claimed the cluster and cannot copy ZooKeeper.",
     advice=Advice(
-        "Fix the znode that the KRaft controller's log names.",
-        (remedies.DELETE_CLAIM.given("that takes long"),),
+        "Fix the znode that the KRaft controller's log names.", (remedies.DELETE_CLAIM.given("that takes long"),)
     ),
     # 47 records took 0.40 s, and come in batches of hundreds, so ten thousand partitions take a few seconds.
     patience_ms=5 * SECOND_MS,
@@ -37,10 +34,9 @@ MIGRATION_SYNC_STUCK: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft does not finish its sync",
     step="fix the named entry",
-    meaning="A KRaft leader does not finish its sync of ZooKeeper.",
     advice=Advice(
         "Find in the active KRaft controller's log the entry that ZooKeeper refuses, such as a quota, a "
-        "client-metrics or a group resource. Delete that entry, and restart the active controller.",
+        "client-metrics or a group resource. Delete that entry, and restart the active controller."
     ),
 )
 DUAL_WRITE_STALLED: Final = AlertKind(
@@ -48,10 +44,9 @@ DUAL_WRITE_STALLED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft's dual write stalled",
     step="restart its controller",
-    meaning="KRaft no longer writes /migration every half second.",
     advice=Advice(
         "If the quorum lives and you did not finalize, restart the active KRaft controller, so that the next leader "
-        "writes again. If you finalized, end the cluster's `kontrast watch`, then run `kontrast forget CLUSTER`.",
+        "writes again. If you finalized, end the cluster's `kontrast watch`, then run `kontrast forget CLUSTER`."
     ),
 )
 KRAFT_LEADER_FLAPPING: Final = AlertKind(
@@ -59,17 +54,13 @@ KRAFT_LEADER_FLAPPING: Final = AlertKind(
     severity=Severity.WARN,
     headline="KRaft leaders follow one another",
     step="read their logs",
-    meaning="KRaft leaders follow one another.",
-    advice=Advice(
-        "Find in the KRaft controllers' logs and connections why the quorum elects.",
-    ),
+    advice=Advice("Find in the KRaft controllers' logs and connections why the quorum elects."),
 )
 SECOND_CONTROLLER: Final = AlertKind(
     name="SecondController",
     severity=Severity.PAGE,
     headline="two controllers write",
     step="restart the KRaft one",
-    meaning="/controller was deleted or taken while a KRaft controller continues to write.",
     advice=Advice(
         "To continue, restart the active KRaft controller, so that the next leader claims /controller.",
         (remedies.RETURN_TO_ZOOKEEPER.given("you go back"),),
@@ -80,7 +71,6 @@ OLD_MIGRATION: Final = AlertKind(
     name="OldMigration",
     severity=Severity.WARN,
     headline="/migration has an old offset",
-    meaning="/migration has the offset of an earlier attempt while a broker is controller.",
     advice=Advice(remedies=(remedies.DELETE_MIGRATION,)),
 )
 OLD_MIGRATION_CLAIMED: Final = AlertKind(
@@ -88,7 +78,6 @@ OLD_MIGRATION_CLAIMED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="KRaft deletes topics",
     step="stop all its controllers",
-    meaning="A quorum took over with the /migration of an earlier attempt, and deletes topics.",
     advice=Advice(
         "Do not restart brokers before the znodes are restored, because they still have the data of deleted topics.",
         (remedies.RETURN_TO_ZOOKEEPER,),
@@ -99,10 +88,9 @@ DELETED_BY_SYNC: Final = AlertKind(
     severity=Severity.WARN,
     headline="KRaft deleted topics",
     step="check their data",
-    meaning="A KRaft leader deleted topics that its log lacks.",
     advice=Advice(
         "If the topics were created without KRaft, create them again through a broker. If KRaft deleted many, see "
-        "OldMigrationClaimed.",
+        "OldMigrationClaimed."
     ),
     several="KRaft lacked {count} topics{names} and deleted them from ZooKeeper",
     lasts_ms=30 * MINUTE_MS,
@@ -112,10 +100,7 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
     severity=Severity.WARN,
     headline="ZooKeeper was written past KRaft",
     step="find who wrote",
-    meaning="A tool or a person wrote to ZooKeeper while KRaft leads.",
-    advice=Advice(
-        "Make the change through a broker (--bootstrap-server), before KRaft elects its next leader.",
-    ),
+    advice=Advice("Make the change through a broker (--bootstrap-server), before KRaft elects its next leader."),
     several="{count} topics{names} were changed in ZooKeeper while KRaft leads: the next KRaft leader reverts the "
     "changes, or they wait for a rollback",
     lasts_ms=30 * MINUTE_MS,
@@ -126,7 +111,6 @@ LEADERS_NEVER_ELECTED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} without an election",
     step="raise the epoch",
-    meaning="After a rollback the controller elects no leader where states have KRaft's epoch.",
     advice=Advice(remedies=(controllership.RAISE_EPOCH.filled(EPOCH="the highest epoch of the states"),)),
     expected="The controller elects no leader, because it refuses to touch these partitions.",
 )

@@ -14,7 +14,6 @@ PARTITIONS_OFFLINE: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} offline",
     step="start the named brokers",
-    meaning="Partitions have no live in-sync replica, so no client can use them.",
     advice=Advice(
         steps=(Task("Bring back one of the named brokers, so that no record is lost.", (Need.BROKERS_AWAY,)),),
         remedies=(remedies.ELECT_UNCLEAN,),
@@ -27,7 +26,6 @@ PARTITIONS_LEADERLESS: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} without a leader",
     step="delete /controller",
-    meaning="An in-sync replica is live, but the controller has no reason to elect it.",
     advice=Advice(
         remedies=(remedies.ELECT_PREFERRED, controllership.MOVE_CONTROLLER.given("another replica is in sync"))
     ),
@@ -39,7 +37,6 @@ ELECTION_DUE: Final = AlertKind(
     severity=Severity.WARN,
     headline="{partitions} without a leader",
     step="wait for the controller",
-    meaning="The leader is gone, and the controller has yet to elect another.",
     advice=Advice(
         steps=(
             Task("Wait for some seconds.", (Need.CONTROLLER_ACTS,)),
@@ -54,7 +51,6 @@ CREATION_DUE: Final = AlertKind(
     severity=Severity.WARN,
     headline="{partitions} not created yet",
     step="wait for the controller",
-    meaning="The controller has not written the first state of assigned partitions.",
     advice=Advice(remedies=(controllership.MOVE_CONTROLLER.given("no broker has the partitions"),)),
     expected="The controller writes the first states of new partitions at once. It does not write lost states again.",
     patience_ms=10 * SECOND_MS,
@@ -64,7 +60,6 @@ UNDER_MIN_ISR: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} rejecting acks=all",
     step="bring back replicas",
-    meaning="The ISR is below min.insync.replicas, so writes with acks=all fail.",
     advice=Advice(
         steps=(
             Task("Bring back the missing replicas.", (Need.BROKERS_AWAY,)),
@@ -78,7 +73,6 @@ UNDER_REPLICATED: Final = AlertKind(
     severity=Severity.WARN,
     headline="{partitions} under-replicated",
     step="look at {brokers}",
-    meaning="Replicas on live brokers are not in sync.",
     advice=Advice(
         "Look at the load, the disks and the log of the named brokers. A dead broker's replicas are in the alert of "
         "that broker."
@@ -90,7 +84,6 @@ UNCLEAN_ELECTION: Final = AlertKind(
     severity=Severity.PAGE,
     headline="{partitions} may have lost records",
     step="ask the producers",
-    meaning="A replica that was not in sync became leader.",
     advice=Advice(
         "Find out with the producers which records they wrote since the replica fell out of sync.",
         (remedies.FORBID_UNCLEAN.given("this was not wanted"),),

@@ -13,10 +13,7 @@ REPLICA_DISCONNECTED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="Kontrast has lost ZooKeeper",
     step="check ZooKeeper",
-    meaning="`kontrast watch` has lost ZooKeeper.",
-    advice=Advice(
-        "Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients.",
-    ),
+    advice=Advice("Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients."),
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
@@ -25,10 +22,9 @@ REPLICA_LACKS_RECORDS: Final = AlertKind(
     severity=Severity.PAGE,
     headline="Kontrast lost records",
     step="check their retention",
-    meaning="Records of `kontrast watch` were lost on their way.",
     advice=Advice(
         "Look at the retention of the stream between `kontrast watch` and `kontrast stream`. `kontrast stream` has "
-        "requested a complete read.",
+        "requested a complete read."
     ),
     of_replica=True,
 )
@@ -37,10 +33,9 @@ CLUSTER_QUARANTINED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="Kontrast failed over records",
     step="wait for a new read",
-    meaning="Kontrast failed over records of this cluster.",
     advice=Advice(
         "Wait for the complete read that `kontrast stream` has requested. Keep the rows of the output `refused`, "
-        "and report them.",
+        "and report them."
     ),
     of_replica=True,
 )
@@ -49,10 +44,9 @@ OLDER_GENERATION: Final = AlertKind(
     severity=Severity.PAGE,
     headline="two `kontrast watch` run",
     step="end one",
-    meaning="Kontrast refuses the records of a `kontrast watch` of an older generation.",
     advice=Advice(
         "Let only one `kontrast watch` run for the cluster, or elect one with election_zookeeper. If only one runs, "
-        "the clock of its host was set back. Correct the clock and start `kontrast watch` again.",
+        "the clock of its host was set back. Correct the clock and start `kontrast watch` again."
     ),
     of_replica=True,
 )
@@ -61,10 +55,7 @@ ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
     severity=Severity.PAGE,
     headline="ZooKeeper lost changes",
     step="look for newer data",
-    meaning="ZooKeeper lost changes that it had confirmed.",
-    advice=Advice(
-        "Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect.",
-    ),
+    advice=Advice("Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect."),
     lasts_ms=30 * MINUTE_MS,
     of_replica=True,
 )
@@ -73,10 +64,7 @@ ZNODE_REFUSED: Final = AlertKind(
     severity=Severity.WARN,
     headline="Kafka cannot read a znode",
     step="repair it",
-    meaning="Kafka cannot read a znode as it is.",
-    advice=Advice(
-        "Mend the znode before the next failover or restart of a broker, because Kafka reads it then.",
-    ),
+    advice=Advice("Mend the znode before the next failover or restart of a broker, because Kafka reads it then."),
     several="{count} znodes cannot be read{names}: `kontrast lint` has the effect and the step of each",
     lasts_ms=10 * MINUTE_MS,
     of_replica=True,
@@ -86,11 +74,7 @@ CLOCK_STEPPED: Final = AlertKind(
     severity=Severity.WARN,
     headline="the clock of `kontrast watch` was set",
     step="check its clock",
-    meaning="The wall clock of `kontrast watch` was set by more than a second, or the next one has a clock that "
-    "is behind.",
-    advice=Advice(
-        "Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`).",
-    ),
+    advice=Advice("Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`)."),
     lasts_ms=30 * MINUTE_MS,
     of_replica=True,
 )

@@ -14,7 +14,6 @@ DELETION_STUCK: Final = AlertKind(
     severity=Severity.WARN,
     headline="a deletion waits",
     step="look at the named brokers",
-    meaning="Deletions of topics wait for brokers.",
     advice=Advice(
         remedies=(controllership.MOVE_CONTROLLER.given("all of them are live", Need.BROKERS_LIVE),),
         steps=(
@@ -31,11 +30,7 @@ DELETION_IGNORED: Final = AlertKind(
     severity=Severity.WARN,
     headline="a deletion request has no effect",
     step="look at the controller",
-    meaning="/admin/delete_topics has entries that delete no topic.",
-    advice=Advice(
-        "Look at the controller, which removes such entries.",
-        (remedies.DELETE_DELETION_ENTRY,),
-    ),
+    advice=Advice("Look at the controller, which removes such entries.", (remedies.DELETE_DELETION_ENTRY,)),
     expected="The controller removes the entries at once.",
     patience_ms=MINUTE_MS,
 )
@@ -44,7 +39,6 @@ REASSIGNMENT_STUCK: Final = AlertKind(
     severity=Severity.WARN,
     headline="a reassignment does not end",
     step="look at the named brokers",
-    meaning="Reassignments do not end, because new replicas are not in sync.",
     advice=Advice(
         steps=(
             Task("Bring back the named brokers.", (Need.BROKERS_AWAY,)),
@@ -61,7 +55,6 @@ INVALID_REASSIGNMENT: Final = AlertKind(
     severity=Severity.WARN,
     headline="a reassignment has no effect",
     step="look at its entry",
-    meaning="/admin/reassign_partitions stays although it reassigns no partition.",
     advice=Advice(remedies=(reassignments.DELETE_REASSIGNMENT_REQUEST,)),
     expected="The controller removes the znode after its last reassignment, which never happens.",
     patience_ms=MINUTE_MS,
@@ -70,11 +63,7 @@ PREFERRED_IMBALANCE: Final = AlertKind(
     name="PreferredImbalance",
     severity=Severity.INFO,
     headline="leaders are not where preferred",
-    meaning="Leaders are away from their preferred brokers for too long.",
-    advice=Advice(
-        "Find out why the preferred replicas are not in sync.",
-        (partitions.ELECT_ALL_PREFERRED,),
-    ),
+    advice=Advice("Find out why the preferred replicas are not in sync.", (partitions.ELECT_ALL_PREFERRED,)),
     patience_else="after 10 min, or two intervals and a minute (11 min by default) if auto.leader.rebalance.enable is "
     "true",
 )
@@ -82,7 +71,6 @@ TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
     name="TopicWithOneReplica",
     severity=Severity.INFO,
     headline="a new topic has one replica",
-    meaning="A topic was created with partitions of one replica.",
     advice=Advice(remedies=(reassignments.REASSIGN.given("its data matters"),)),
     several="{count} topics were created with partitions of one replica{names}: each goes offline with its broker",
     lasts_ms=10 * MINUTE_MS,
@@ -92,7 +80,6 @@ TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
     severity=Severity.WARN,
     headline="a new topic is on a dead broker",
     step="check its brokers",
-    meaning="A topic was created with replicas on brokers that were not live.",
     advice=Advice(
         "Bring back those of the named brokers that are still away.",
         (reassignments.REASSIGN.given("they do not exist"),),
@@ -106,7 +93,6 @@ TOPIC_REMOVED_BY_HAND: Final = AlertKind(
     severity=Severity.WARN,
     headline="a topic's znode was removed",
     step="ask who did it",
-    meaning="A topic's znode was removed by hand.",
     advice=Advice(remedies=(remedies.WRITE_BACK_AND_DELETE.given("the topic should be gone"),)),
     several="the znodes of {count} topics were removed by hand{names}: brokers keep and serve their replicas",
     lasts_ms=10 * MINUTE_MS,
@@ -117,7 +103,6 @@ ASSIGNMENT_EDITED: Final = AlertKind(
     severity=Severity.WARN,
     headline="an assignment was edited",
     step="ask who did it",
-    meaning="A topic's assignment was edited by hand.",
     advice=Advice(remedies=(remedies.RESTORE_ASSIGNMENT,)),
     several="the assignments of {count} partitions were edited by hand{names}: they have no effect until the next "
     "failover",
@@ -130,7 +115,6 @@ DELETION_GIVEN_UP: Final = AlertKind(
     severity=Severity.WARN,
     headline="a deletion was withdrawn too late",
     step="ask who did it",
-    meaning="A topic's deletion was withdrawn by hand after it had begun.",
     advice=Advice(
         "The controller continues to delete until a failover.",
         (
@@ -148,7 +132,6 @@ MISSING_TOPIC_ID: Final = AlertKind(
     severity=Severity.WARN,
     headline="topics have no id",
     step="look for partition.metadata",
-    meaning="Topics have no id although others have one.",
     advice=Advice(
         "Look for partition.metadata in the topics' log directories.", (remedies.PUT_ID_BACK, remedies.ASSIGN_IDS)
     ),
@@ -160,7 +143,6 @@ TOPIC_ID_CHANGED: Final = AlertKind(
     severity=Severity.PAGE,
     headline="a topic got another id",
     step="put its id back",
-    meaning="A topic got another id than its replicas have on disk.",
     advice=Advice(remedies=(remedies.PUT_ID_BACK_AND_FAIL_OVER,)),
 )
 TOPIC_UNLOADABLE: Final = AlertKind(
@@ -168,6 +150,5 @@ TOPIC_UNLOADABLE: Final = AlertKind(
     severity=Severity.PAGE,
     headline="a topic's znode is damaged",
     step="write it back",
-    meaning="A topic's znode is empty or malformed, so no broker can become controller.",
     advice=Advice("Do not delete the znode.", (remedies.WRITE_TOPIC_BACK,)),
 )
