@@ -292,16 +292,19 @@ def _opened(
         has_examples=bool(condition.examples),
         brokers=_brokers(condition, before),
         opened_ms=before.opened_ms if before else header.time_ms,
-        **_told(condition, before, header, may_have_news=may_have_news)._asdict(),
+        **_told(condition, before, severity, header, may_have_news=may_have_news)._asdict(),
     )
 
 
-def _told(condition: Condition, before: OpenAlert | None, header: Header, *, may_have_news: bool) -> _Told:
+def _told(
+    condition: Condition, before: OpenAlert | None, severity: Severity, header: Header, *, may_have_news: bool
+) -> _Told:
     """Return the damage and the next step that were published, with news of changes since the alert was sent.
 
     An earlier change is in the first message. Later only heartbeats bring news, just as only they change sentences.
     """
-    if before is None or before.severity is Severity.INFO or _is_unsent(before, header.time_ms):
+    is_first_page = before is not None and before.severity is Severity.INFO and severity is not Severity.INFO
+    if before is None or is_first_page or _is_unsent(before, header.time_ms):
         return _Told(tuple(condition.damage), condition.next_step, condition.rank)
     told = _Told(before.damage, before.next_step, before.rank, before.news)
     more_important = condition.rank < before.rank

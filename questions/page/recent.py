@@ -29,6 +29,7 @@ _SETTINGS: Final = {
     "min_insync_replicas": "min.insync.replicas",
     "unclean_election": "unclean.leader.election.enable",
 }
+_AN_ADMIN: Final = "an admin"  # because no broker writes /config, /admin or a larger assignment unasked
 _WORST_FIRST: Final = (State.AFFECTED, State.DEGRADED, State.UNKNOWN)
 
 
@@ -208,7 +209,11 @@ def _said(change: Replacement) -> Iterator[str]:
     elif isinstance(row, PartitionRow) and isinstance(before, PartitionRow):
         was_moving, moves = (bool(each.adding_replicas or each.removing_replicas) for each in (before, row))
         if moves != was_moving:
-            yield f"a reassignment of {row.topic} {'began' if moves else 'ended'}"
+            yield (
+                f"{_AN_ADMIN} asked for a reassignment of {row.topic}"
+                if moves
+                else f"a reassignment of {row.topic} ended"
+            )
         elif before.replicas != row.replicas:
             yield f"{row.topic} was assigned to other brokers"
     elif isinstance(row, BrokerRow) and row.registered:
@@ -223,17 +228,18 @@ def _said(change: Replacement) -> Iterator[str]:
 
 def _of_topic(before: TopicRow | None, row: TopicRow) -> Iterator[str]:
     if before is None or row.removed:
-        happened = f"created with {counted(row.partitions, 'partition')}" if before is None else "deleted"
+        by = " by the controller" if before is not None and before.deletion is not None else ""
+        happened = f"created with {counted(row.partitions, 'partition')}" if before is None else f"deleted{by}"
         yield f"topic {row.topic} was {happened}"
         return
     if before.deletion is None and row.deletion is not None:
-        yield f"the deletion of topic {row.topic} was requested"
+        yield f"{_AN_ADMIN} asked for the deletion of topic {row.topic}"
     if before.partitions < row.partitions:
-        yield f"topic {row.topic} got {counted(row.partitions - before.partitions, 'more partition')}"
+        yield f"{_AN_ADMIN} gave topic {row.topic} {counted(row.partitions - before.partitions, 'more partition')}"
     for field, name in _SETTINGS.items():
         was, is_ = getattr(before, field), getattr(row, field)
         if was != is_:
-            yield f"{name} of topic {row.topic} was changed from {_value(was)} to {_value(is_)}"
+            yield f"{_AN_ADMIN} changed {name} of topic {row.topic} from {_value(was)} to {_value(is_)}"
 
 
 def _value(value: int | bool | None) -> str:

@@ -57,8 +57,8 @@ def test_what_people_and_tools_changed_before_a_crash_is_named_and_the_crash_is_
     waited(story, 1)
     made = said(waited(story.crash(1), 1))
     assert "topic late was created with 2 partitions" in made
-    assert "min.insync.replicas of topic orders was changed from 2 to 1" in made
-    assert "the deletion of topic old was requested" in made
+    assert "an admin changed min.insync.replicas of topic orders from 2 to 1" in made
+    assert "an admin asked for the deletion of topic old" in made
     assert "broker 4 registered again" in made
     assert not any("soon" in each for each in made), "longer ago"
     assert not any("broker 1" in each for each in made), "the incident itself"
@@ -71,7 +71,9 @@ def test_a_reassignment_and_a_maintenance_window_are_changes():
     story.controller_acts()
     gauges = [row for row in waited(story, 1).effects if isinstance(row, GaugesRow)][-1]
     made = said(story)
-    assert any(each.startswith("a reassignment of orders began, partitions 0 and 1") for each in made), made
+    assert any(each.startswith("an admin asked for a reassignment of orders, partitions 0 and 1") for each in made), (
+        made
+    )
     story.effects.append(replace(gauges, seq=gauges.seq + 1, time_ms=gauges.time_ms - 1, maintenance=(window,)))
     assert f"the maintenance window of broker 2 (disks) began, until {moment(window.until_ms)}" in said(story)
 
