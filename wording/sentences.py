@@ -130,9 +130,9 @@ def did_you_mean(names: Sequence[str]) -> str:
     return f". Did you mean {' or '.join(names)}?" if names else ""
 
 
-def capital(sentence: str) -> str:
-    """Return the sentence with a capital letter first."""
-    return sentence[:1].upper() + sentence[1:]
+def capital(sentence: str, names: Iterable[str] = ()) -> str:
+    """Return the sentence with a capital letter first, unless it begins with one of these names."""
+    return sentence if any(map(sentence.startswith, names)) else sentence[:1].upper() + sentence[1:]
 
 
 def own_version(otherwise: str) -> str:

@@ -89,7 +89,7 @@ def _absent(header: Header) -> Condition | None:
     if header.controller != NO_BROKER:
         return None
     reason = why_no_controller(header)
-    because = reason and f", because {reason}"
+    because, ensemble = reason and f", because {reason}", ensemble_in_words(header)
     return Condition(
         kind=kinds.NO_CONTROLLER,
         group="controller",
@@ -99,13 +99,8 @@ def _absent(header: Header) -> Condition | None:
         since_ms=header.term.since_ms,
         advice=_advice_on_znodes(header) or (None if header.brokers else _NONE_LIVE),
         expected=_FAILS if reason else None if header.brokers else "The first broker that starts becomes controller.",
-        evidence=(f"/controller_epoch is {header.controller_epoch}", *_of_zookeeper(header)),
+        evidence=(f"/controller_epoch is {header.controller_epoch}", *([f"ZooKeeper: {ensemble}"] if ensemble else [])),
     )
-
-
-def _of_zookeeper(header: Header) -> tuple[str, ...]:
-    known = ensemble_in_words(header)
-    return (f"ZooKeeper: {known}",) if known else ()
 
 
 def _overdue(header: Header) -> Condition | None:
@@ -164,6 +159,7 @@ def _ghost(header: Header) -> Condition | None:
             "no broker acts as controller: partitions of dead brokers get no new leader. "
             f"/controller names broker {broker} but {why}"
         )
+    owner = "no session, because it is persistent" if header.term.is_persistent else f"session {header.term.session:#x}"
     return Condition(
         kind=kinds.GHOST_CONTROLLER,
         subject="persistent" if blocks else THE_CLUSTER,  # so that its broker's end pages again
@@ -174,7 +170,7 @@ def _ghost(header: Header) -> Condition | None:
         patience_ms=_UNREGISTERED_MS if unregistered else None,
         advice=Advice(f"Restart broker {broker} if its process lives.") if unregistered else None,
         expected=_GOES_ON if blocks or unregistered else None,
-        evidence=(_owner_of_controller(header), *whereabouts((broker,), header)),
+        evidence=(f"/controller is owned by {owner}", *whereabouts((broker,), header)),
         broker=broker,
     )
 
@@ -185,12 +181,6 @@ def step_without_controller(header: Header) -> Advice | None:
     if missing is None or missing.id not in header.alerts.open or header.blocks_elections:
         return None
     return missing.advice or missing.kind.advice
-
-
-def _owner_of_controller(header: Header) -> str:
-    if header.term.is_persistent:
-        return "/controller is owned by no session, because it is persistent"
-    return f"/controller is owned by session {header.term.session:#x}"
 
 
 def _flapping(header: Header) -> Condition | None:

@@ -97,7 +97,8 @@ def judge(state: MutableState, rows: PublishedRows) -> None:
             ending = f"it is part of {replaced[alert_id]} now" if alert_id in replaced else alert.ending
             _resolve(header, rows, alert_id, alert, _NOT_SHOWN if stands_still(header) else ending)
         elif blind and not alert.unknown:
-            _mark_unknown(header, rows, alert_id, alert)
+            rows.effects.append(_row(header, rows, alert_id, alert, UNKNOWN, f"not visible now. Before: {alert.cause}"))
+            header.alerts.open = {**header.alerts.open, alert_id: msgspec.structs.replace(alert, unknown=True)}
 
 
 def _replaced(header: Header, conditions: Mapping[str, Condition]) -> Iterator[tuple[str, str]]:
@@ -365,14 +366,7 @@ def _has_stale_times(before: OpenAlert, header: Header) -> bool:
 
 def _resolve(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert, ending: str) -> None:
     rows.effects.append(_row(header, rows, alert_id, alert, RESOLVED, ending))
-    left = {key: other for key, other in header.alerts.open.items() if key != alert_id}
-    header.alerts.open = left
-
-
-def _mark_unknown(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert) -> None:
-    rows.effects.append(_row(header, rows, alert_id, alert, UNKNOWN, f"not visible now. Before: {alert.cause}"))
-    unknown = msgspec.structs.replace(alert, unknown=True)
-    header.alerts.open = {**header.alerts.open, alert_id: unknown}
+    header.alerts.open = {key: other for key, other in header.alerts.open.items() if key != alert_id}
 
 
 def _row(header: Header, rows: PublishedRows, alert_id: str, alert: OpenAlert, state: str, cause: str) -> AlertRow:

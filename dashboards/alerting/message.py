@@ -123,7 +123,9 @@ def message_of(
     incident: Incident | None = None,
 ) -> Message:
     """Return the alert's own message, for a team with affected `topics` if one is given, as part of its incident."""
-    severity = _severity(row, config)
+    # Clients lost nothing by a BrokerCrashed that pages, so the setting decides.
+    crash_pages = row.alert == BROKER_CRASHED.name and row.severity is Severity.PAGE
+    severity = Severity(config.crash_without_damage) if crash_pages else row.severity
     labels = _labels(row, severity, {} if team is None else {TEAM: team.team}, config)
     annotations = {
         ALERT_ID: quote(row.id.encode("utf-8", "replace"), safe=" "),
@@ -161,12 +163,6 @@ def _labels(
         "broker": "" if row.broker is None else str(row.broker),
         **of_team,
     }
-
-
-def _severity(row: AlertRow, config: AlertmanagerConfig) -> Severity:
-    """Return the row's severity. For a BrokerCrashed that pages, clients lost nothing, so the setting decides."""
-    pages_for_nothing = row.alert == BROKER_CRASHED.name and row.severity is Severity.PAGE
-    return Severity(config.crash_without_damage) if pages_for_nothing else row.severity
 
 
 def messages_of(

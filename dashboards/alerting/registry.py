@@ -165,7 +165,8 @@ class AlertRegistry:
         with self._lock:
             if self._active is None:
                 found: dict[str, list[Message]] = {}
-                for message in sorted(self._messages or (), key=_pages_first):
+                pages_first = lambda each: (each.is_addition, each.severity is not Severity.PAGE, each.since_ms)  # noqa: E731
+                for message in sorted(self._messages or (), key=pages_first):
                     if message.ended_ms is None:
                         found.setdefault(message.label("kafka_cluster"), []).append(message)
                 self._active = found
@@ -267,10 +268,6 @@ class AlertRegistry:
             else:
                 message = _ended(tracked.message, ending, now_ms)
             self._ended[labels] = (message, steady_ms)
-
-
-def _pages_first(message: Message) -> tuple[bool, bool, int]:
-    return message.is_addition, message.severity is not Severity.PAGE, message.since_ms
 
 
 def _ended(message: Message, ending: AlertRow | None, now_ms: int) -> Message:

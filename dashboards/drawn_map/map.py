@@ -208,10 +208,11 @@ def alone(drawn: Drawn, event: str, effect: str) -> str:
         drawing = _Drawing(drawn, Canvas(WIDE, LIGHT))
         body, height = drawing.body()
     scale = min(width / drawing.width, room / height)
+    is_bad = any(line.counts.get(state) for line in drawn.impact.lines for state in AFFECTED)
     head = "".join(
         f'<text y="{y}" font-size="{size}" font-weight="700" fill="{LIGHT[colour]}">{_cut(words, most)}</text>'
         for words, y, size, colour, most in (
-            (f"{drawn.cluster}: {event}", 32, 26, "affected" if _is_bad(drawn.impact) else "text", 76),
+            (f"{drawn.cluster}: {event}", 32, 26, "affected" if is_bad else "text", 76),
             (effect, 62, 18, "text", 108),
         )
     )
@@ -221,10 +222,6 @@ def alone(drawn: Drawn, event: str, effect: str) -> str:
         f'<g transform="translate(32 18)">{drawing.symbols()}{head}'
         f'<g transform="translate(0 86) scale({scale:.3f})">{body}</g></g></svg>\n'
     )
-
-
-def _is_bad(impact: ImpactMap) -> bool:
-    return any(line.counts.get(state) for line in impact.lines for state in AFFECTED)
 
 
 class _Drawing:

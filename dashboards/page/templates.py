@@ -17,7 +17,7 @@ from controller.contract.ids import BrokerId
 from dashboards.drawn_map.canvas import NARROW, WIDE, segment
 from dashboards.drawn_map.map import Drawn, drawn_map
 from dashboards.drawn_timeline.picture import LEFT, RIGHT, WIDTH, drawn, folded_lanes, word_of
-from questions.check.state import WORDS, ClusterState, State
+from questions.check.state import WORDS, ClusterState, State, states_in_words
 from questions.page.history import WINDOWS_SECONDS
 from questions.page.impact_map import ImpactMap, Moment
 from questions.page.incident_cards import Card
@@ -29,7 +29,7 @@ from questions.timeline.lanes import LaneCondition
 from questions.timeline.timeline import Timeline, folded
 from transport.printable import printable
 from wording.facts import event_since, without_zxid
-from wording.sentences import counted, listed
+from wording.sentences import capital, counted, listed
 from wording.times import duration, exact_moment, lasting, moment, near, rfc3339
 
 MARKS: Final = {State.AFFECTED: "● ", State.UNKNOWN: "? ", State.DEGRADED: "▲ ", State.WELL: ""}
@@ -74,9 +74,7 @@ def fleet_headline(fleet: Sequence[Overview]) -> str:
 
 def fleet_counts(fleet: Sequence[Overview]) -> str:
     """Return how many clusters are in each state."""
-    counts = Counter(each.state.state for each in fleet)
-    said = [f"{counts[state]} {WORDS[state]}" for state in State if counts[state]]
-    return f"{counted(len(fleet), 'cluster')}: {', '.join(said)}."
+    return f"{states_in_words([each.state for each in fleet])}."
 
 
 def fleet_groups(fleet: Sequence[Overview]) -> list[FleetGroup]:
@@ -148,11 +146,6 @@ def _age(ms: int, units: int = 2) -> str:
 def _clock(ms: int, as_of_ms: int) -> str:
     """Return the time of day without the zone, with the date if it is a day or more from the shown moment."""
     return near(ms, as_of_ms).removesuffix("Z")
-
-
-def _capitalized(text: str, names: Iterable[str] = ()) -> str:
-    """Return the sentence with a capital first letter, unless it begins with one of these names."""
-    return text if any(map(text.startswith, names)) else text[:1].upper() + text[1:]
 
 
 def _percent(share: float) -> str:
@@ -272,7 +265,7 @@ ENVIRONMENT.filters.update(
     age=_age,
     aged=_aged,
     as_text=_as_text,
-    capitalized=_capitalized,
+    capitalized=capital,
     clock=_clock,
     brokers=_brokers,
     choice=_choice,

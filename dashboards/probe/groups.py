@@ -90,7 +90,8 @@ class GroupsProbe:
         for broker, requests in brokers.items():
             self._list(found, broker, requests, stop)
         for broker, groups in found.listed.items():
-            longest_known = sorted(groups, key=self._described_ms)
+            known = self._known.groups
+            longest_known = sorted(groups, key=lambda group: known[group].seen_ms if group in known else 0)
             for at in range(0, len(longest_known), GROUPS_OF_A_REQUEST):
                 if not self._describe(found, brokers[broker], longest_known[at : at + GROUPS_OF_A_REQUEST], stop):
                     found.silent.add(broker)
@@ -99,10 +100,6 @@ class GroupsProbe:
             without = [group for group in groups if group in found.described and not found.described[group].has_members]
             if broker not in found.silent:
                 self._fetch_offsets(found, brokers[broker], without, stop)
-
-    def _described_ms(self, group: str) -> int:
-        known = self._known.groups.get(group)
-        return 0 if known is None else known.seen_ms
 
     def _reached(self, snapshot: ClusterSnapshot) -> Iterator[tuple[BrokerId, GroupRequests]]:
         """Yield the registered brokers, with a connection for each that has a usable listener."""

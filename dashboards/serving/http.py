@@ -181,7 +181,9 @@ class KnownHosts:
         self._complaints = Complaints()
         self._names = {*_LOOPBACK, *map(str.lower, (listening.host, socket.gethostname(), *listening.allowed_hosts))}
         # In a thread, because a resolver that does not answer would delay the start.
-        threading.Thread(target=self._add_full_name, name="host name", daemon=True).start()
+        threading.Thread(
+            target=lambda: self._names.add(socket.getfqdn().lower()), name="host name", daemon=True
+        ).start()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on to the application, or answer 421."""
@@ -211,9 +213,6 @@ class KnownHosts:
             return False
         name = (match["ipv6"] or match["name"]).lower().removesuffix(".")
         return name in self._names or _is_address(name)
-
-    def _add_full_name(self) -> None:
-        self._names.add(socket.getfqdn().lower())
 
 
 def _is_address(name: str) -> bool:

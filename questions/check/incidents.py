@@ -173,16 +173,17 @@ def _incident(
     titles = [row for row in rows if row.alert in (HOW_IT_LEFT if away else _CAUSES)]
     title = (titles or rows)[0]
     ways = {HOW_IT_LEFT[row.alert] for row in titles if away}
-    how = ways.pop() if len(ways) == 1 else ""
+    first = (order[0].broker,) if order else away
+    step = bring_back(first, picture.header) if first else first_sentence(title.action)
     return Incident(
         group=title.group,
         severity=rows[0].severity,
-        event=_down(away, picture.header) if away else _capitalized(title),
-        how=how,
+        event=_down(away, picture.header) if away else capital(event_of(title.cause), title.examples),
+        how=ways.pop() if len(ways) == 1 else "",
         since=picture.since_wall(title.since_ms),
         brokers=away,
         returns=order,
-        first_step=_first_step(order, away, title, picture.header),
+        first_step=capital(step),
         damage=damage_of(hit),
         affected=max(row.partitions for row in rows),
         alerts=tuple(rows),
@@ -207,17 +208,6 @@ def _is_hit(
     if by_controller and group.is_up_to_controller:
         return alerts[0].group == CONTROLLER_GROUP
     return any(not group.names.isdisjoint(row.examples) for row in alerts)
-
-
-def _first_step(order: Sequence[NextReturn], away: Sequence[BrokerId], worst: AlertRow, header: Header) -> str:
-    first = (order[0].broker,) if order else away
-    step = bring_back(first, header) if first else first_sentence(worst.action)
-    return capital(step)
-
-
-def _capitalized(row: AlertRow) -> str:
-    clause = event_of(row.cause)
-    return clause if any(map(clause.startswith, row.examples)) else capital(clause)
 
 
 def _down(away: Sequence[BrokerId], header: Header) -> str:

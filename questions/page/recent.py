@@ -191,15 +191,13 @@ def changes_before(end_ms: int, cluster: str, memory: Memory) -> tuple[News, ...
             number = {change.row.partition} if isinstance(change.row, PartitionRow) else set()
             began_ms, numbers = found.get(says, (change.row.time_ms, set()))
             found[says] = began_ms, numbers | number
-    news += [
-        News(began_ms, _with_partitions(says, numbers), is_bad=False) for says, (began_ms, numbers) in found.items()
-    ]
+    news += [News(began_ms, f"{says}{_named(numbers)}", is_bad=False) for says, (began_ms, numbers) in found.items()]
     return tuple(sorted(news, key=lambda each: each.time_ms)[: -_MOST - 1 : -1])
 
 
-def _with_partitions(says: str, numbers: set[int]) -> str:
+def _named(numbers: set[int]) -> str:
     names = joined(list(map(str, sorted(numbers))))
-    return f"{says}, {'partition' if len(numbers) == 1 else 'partitions'} {names}" if numbers else says
+    return f", {'partition' if len(numbers) == 1 else 'partitions'} {names}" if numbers else ""
 
 
 def _said(change: Replacement) -> Iterator[str]:

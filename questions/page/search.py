@@ -6,7 +6,7 @@ Each hit has its state in the words of the map, and its page by the words that `
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from itertools import islice
 from typing import Annotated, Final
@@ -149,7 +149,8 @@ def _in_cluster(
     names = memory.topic_names(cluster, words, "", _MOST_OF_A_CLUSTER)
     with_topics = memory.cluster(cluster, topics=names)
     topics = {} if with_topics is None else with_topics.topics
-    for name in _best_first(topics, words):
+    wanted = words.lower()
+    for name in sorted(topics, key=lambda name: (name.lower() != wanted, not name.lower().startswith(wanted), name)):
         rows = topics[name].partitions.values()
         says = ", ".join(filter(None, (counted(len(rows), "partition"), states_in_words(rows))))
         yield SearchHit("topic", name + where, says, (*page, "topics", name))
@@ -172,11 +173,6 @@ def _brokers(found: Overview, digits: str) -> Iterator[SearchHit]:
     for cell in sorted(cells, key=lambda each: (len(str(each.broker)), each.broker)):
         page = ("clusters", found.cluster, "brokers", str(cell.broker))
         yield SearchHit("broker", f"broker {cell.broker}", cell.lasting(as_of_ms), page)
-
-
-def _best_first(names: Iterable[str], words: str) -> list[str]:
-    wanted = words.lower()
-    return sorted(names, key=lambda name: (name.lower() != wanted, not name.lower().startswith(wanted), name))
 
 
 def _state(row: PartitionRow) -> str:
