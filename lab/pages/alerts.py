@@ -81,6 +81,7 @@ Older tools take `--zookeeper ZK` in place of `--bootstrap-server BOOTSTRAP`: ka
 kafka-configs.sh before 2.5, kafka-reassign-partitions.sh before 2.6. Before 2.4 elections use
 `kafka-preferred-replica-election.sh --zookeeper ZK`.
 """
+_N = {"partitions": "N partitions", "brokers": "broker N", "broker": "N", "subject": "topic …"}
 
 
 def alerts_page() -> str:
@@ -90,12 +91,10 @@ def alerts_page() -> str:
 
 def _table(section: str, kinds: Iterable[AlertKind]) -> str:
     head = ["| alert | severity | title | opens |", "| --- | --- | --- | --- |"]
-    rows = [f"| {_linked(kind)} | {kind.severity.value} | {_titled(kind)} | {_opens(kind)} |" for kind in kinds]
+    rows = [
+        f"| {_linked(kind)} | {kind.severity.value} | {kind.headline.format(**_N)} | {_opens(kind)} |" for kind in kinds
+    ]
     return "\n".join([f"## {section}\n", *head, *rows, ""])
-
-
-def _titled(kind: AlertKind) -> str:
-    return kind.headline.format(partitions="N partitions", brokers="broker N", broker="N", subject="topic …", them="it")
 
 
 def _linked(kind: AlertKind) -> str:
