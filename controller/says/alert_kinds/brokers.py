@@ -4,40 +4,35 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, info, page, warn
 from controller.says.remedies import reassignments
 from controller.says.remedies.brokers import DELETE_REGISTRATION
 from controller.says.remedies.remedy import Advice
 
-BROKER_CRASHED: Final = AlertKind(
+BROKER_CRASHED: Final = page(
     name="BrokerCrashed",
-    severity=Severity.PAGE,
     headline="{brokers} crashed",
     step="start {them}",
     advice=Advice("Look at the broker's machine and log, and start it again."),
     expected="The controller elects other leaders for its partitions, and drops it from every ISR.",
 )
 HANGS: Final = Advice("Restart it, because it hangs: its session expired, although its process is still there.")
-BROKER_SHUT_DOWN: Final = AlertKind(
+BROKER_SHUT_DOWN: Final = info(
     name="BrokerShutDown",
-    severity=Severity.INFO,
     headline="{brokers} shut down cleanly",
     step="start {them}",
     advice=Advice("Start the broker, unless its absence is planned."),
     expected="The controller writes nothing more, because it moved the leaders before the broker left.",
 )
-BROKER_ABSENT: Final = AlertKind(
+BROKER_ABSENT: Final = warn(
     name="BrokerAbsent",
-    severity=Severity.WARN,
     headline="{brokers} never registered",
     step="start {them}",
     advice=Advice("Start the broker.", (reassignments.REASSIGN.given("it is gone for good"),)),
     patience_ms=10 * SECOND_MS,
 )
-BROKER_UNKNOWN: Final = AlertKind(
+BROKER_UNKNOWN: Final = warn(
     name="BrokerUnknown",
-    severity=Severity.WARN,
     headline="{brokers} never registered here",
     step="check the ids",
     advice=Advice(
@@ -46,24 +41,21 @@ BROKER_UNKNOWN: Final = AlertKind(
     ),
     patience_ms=10 * SECOND_MS,
 )
-BROKER_WITHOUT_SESSION: Final = AlertKind(
+BROKER_WITHOUT_SESSION: Final = page(
     name="BrokerWithoutSession",
-    severity=Severity.PAGE,
     headline="{brokers} registered without a process",
     step="delete the znode",
     advice=Advice(remedies=(DELETE_REGISTRATION,)),
 )
-BROKER_BOUNCED: Final = AlertKind(
+BROKER_BOUNCED: Final = warn(
     name="BrokerBounced",
-    severity=Severity.WARN,
     headline="{brokers} registered again at once",
     step="read its log",
     advice=Advice("Look in the broker's log for an expired session, a long pause or a crash."),
     lasts_ms=10 * MINUTE_MS,
 )
-BROKER_FLAPPING: Final = AlertKind(
+BROKER_FLAPPING: Final = page(
     name="BrokerFlapping",
-    severity=Severity.PAGE,
     headline="{brokers} crashed again and again",
     step="find out why",
     advice=Advice(
@@ -71,16 +63,14 @@ BROKER_FLAPPING: Final = AlertKind(
         "because each return costs elections, and its replicas must catch up."
     ),
 )
-START_WILL_FAIL: Final = AlertKind(
+START_WILL_FAIL: Final = warn(
     name="StartWillFail",
-    severity=Severity.WARN,
     headline="the next start of brokers fails",
     step="correct the settings",
     advice=Advice("Restart no broker before the named settings are corrected or deleted."),
 )
-LOG_DIR_FAILED: Final = AlertKind(
+LOG_DIR_FAILED: Final = page(
     name="LogDirFailed",
-    severity=Severity.PAGE,
     headline="a log directory of {brokers} failed",
     step="replace the disk",
     advice=Advice("Replace the disk, then restart the broker."),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, info, page, warn
 from controller.says.remedies import controllership, topics
 from controller.says.remedies.remedy import Advice
 
-NO_CONTROLLER: Final = AlertKind(
+NO_CONTROLLER: Final = page(
     name="NoController",
-    severity=Severity.PAGE,
     headline="no broker is controller",
     step="look at ZooKeeper",
     advice=Advice(
@@ -20,32 +18,28 @@ NO_CONTROLLER: Final = AlertKind(
     expected="A live broker creates /controller at once.",
     patience_ms=10 * SECOND_MS,
 )
-CONTROLLER_MOVED: Final = AlertKind(
+CONTROLLER_MOVED: Final = info(
     name="ControllerMoved",
-    severity=Severity.INFO,
     headline="another controller took over",
     advice=Advice("Find out why the last controller lost /controller, if this happens more than once."),
     lasts_ms=5 * MINUTE_MS,
 )
-CONTROLLER_FLAPPING: Final = AlertKind(
+CONTROLLER_FLAPPING: Final = page(
     name="ControllerFlapping",
-    severity=Severity.PAGE,
     headline="controllers follow one another",
     step="read their logs",
     advice=Advice("Find in the brokers' logs why their terms end.", (controllership.DELETE_PREFERRED_REQUEST,)),
 )
-GHOST_CONTROLLER: Final = AlertKind(
+GHOST_CONTROLLER: Final = page(
     name="GhostController",
-    severity=Severity.PAGE,
     headline="no broker acts as controller",
     step="look at /controller",
     advice=Advice(remedies=(controllership.MOVE_CONTROLLER,)),
     expected="The named broker does nothing, because it does not know that it is controller.",
     patience_else="after 10 s where it was elected and only its broker's registration is missing",
 )
-CONTROLLER_OVERDUE: Final = AlertKind(
+CONTROLLER_OVERDUE: Final = page(
     name="ControllerOverdue",
-    severity=Severity.PAGE,
     headline="controller {broker} is late",
     step="look at its log",
     advice=Advice(
@@ -57,25 +51,22 @@ CONTROLLER_OVERDUE: Final = AlertKind(
     patience_ms=20 * SECOND_MS,
     patience_else="after 10 s where it has made later writes",
 )
-CONTROLLER_POISONED: Final = AlertKind(
+CONTROLLER_POISONED: Final = page(
     name="ControllerPoisoned",
-    severity=Severity.PAGE,
     headline="controller {broker} can move no replica",
     step="restart it",
     advice=Advice("Restart that broker."),
     expected="The controller must drop dead replicas from their ISRs, and cannot.",
 )
-BROKER_POISONED: Final = AlertKind(
+BROKER_POISONED: Final = warn(
     name="BrokerPoisoned",
-    severity=Severity.WARN,
     headline="{brokers} must not become controller",
     step="restart {them}",
     advice=Advice("Restart that broker before it is elected."),
     patience_ms=MINUTE_MS,
 )
-CONTROLLER_NOT_PREFERRED: Final = AlertKind(
+CONTROLLER_NOT_PREFERRED: Final = warn(
     name="ControllerNotPreferred",
-    severity=Severity.WARN,
     headline="an unwanted broker is controller",
     step="move the controller",
     advice=Advice(
@@ -84,9 +75,8 @@ CONTROLLER_NOT_PREFERRED: Final = AlertKind(
     ),
     patience_ms=MINUTE_MS,
 )
-STALE_CONTROLLER: Final = AlertKind(
+STALE_CONTROLLER: Final = warn(
     name="StaleController",
-    severity=Severity.WARN,
     headline="a deposed controller wrote",
     step="restart its broker",
     advice=Advice(
@@ -96,9 +86,8 @@ STALE_CONTROLLER: Final = AlertKind(
     lasts_ms=10 * MINUTE_MS,
     divergence="stale_controller_epoch",
 )
-CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
+CONTROLLER_EPOCH_WENT_BACK: Final = page(
     name="ControllerEpochWentBack",
-    severity=Severity.PAGE,
     headline="/controller_epoch went back",
     step="raise it",
     advice=Advice(
@@ -108,9 +97,8 @@ CONTROLLER_EPOCH_WENT_BACK: Final = AlertKind(
     lasts_ms=30 * MINUTE_MS,
     divergence="controller_epoch_went_back",
 )
-DUPLICATE_TOPIC_ID: Final = AlertKind(
+DUPLICATE_TOPIC_ID: Final = page(
     name="DuplicateTopicId",
-    severity=Severity.PAGE,
     headline="topics share an id",
     step="give each its own",
     advice=Advice(
@@ -119,16 +107,14 @@ DUPLICATE_TOPIC_ID: Final = AlertKind(
         (topics.PUT_ID_BACK.given("a topic's id differs from its partition.metadata"),),
     ),
 )
-ELECTION_STORM: Final = AlertKind(
+ELECTION_STORM: Final = warn(
     name="ElectionStorm",
-    severity=Severity.WARN,
     headline="too many elections",
     step="find the cause",
     advice=Advice("Look for brokers that come and go, and for tools that request elections."),
 )
-NOTIFICATION_BACKLOG: Final = AlertKind(
+NOTIFICATION_BACKLOG: Final = warn(
     name="NotificationBacklog",
-    severity=Severity.WARN,
     headline="ISR changes are not read",
     step="look at the controller",
     advice=Advice(

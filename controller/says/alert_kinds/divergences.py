@@ -5,13 +5,11 @@ from __future__ import annotations
 from enum import Enum
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, info, warn
 from controller.says.remedies.remedy import Advice
 
-DIFFERENT_LEADER: Final = AlertKind(
+DIFFERENT_LEADER: Final = warn(
     name="DifferentLeader",
-    severity=Severity.WARN,
     headline="an unexpected leader was elected",
     step="read the controller's log",
     advice=Advice(
@@ -33,9 +31,8 @@ class Disagreement(Enum):
     ILLEGAL_STATE = "illegal_state"  # a state that no controller writes
 
 
-CONTROLLER_DISAGREES: Final = AlertKind(
+CONTROLLER_DISAGREES: Final = info(
     name="ControllerDisagrees",
-    severity=Severity.INFO,
     headline="partition states differ from the rules",
     advice=Advice("Compare the values in the evidence with the controller's log. The runbook explains each kind."),
     several_of={

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -41,3 +42,7 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
     def action(self) -> str:
         """Return the advice as text, without a cluster whose release and state are known."""
         return self.advice.in_words()
+
+
+page, warn, info = (partial(AlertKind, severity=severity) for severity in Severity)
+"""Makers of kinds of each severity."""

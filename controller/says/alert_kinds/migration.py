@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, info, page, warn
 from controller.says.remedies import controllership, migration as remedies
 from controller.says.remedies.remedy import Advice
 
-MIGRATION_UNDER_WAY: Final = AlertKind(
+MIGRATION_UNDER_WAY: Final = info(
     name="MigrationUnderWay",
-    severity=Severity.INFO,
     headline="the way to KRaft is open",
     advice=Advice(
         "Take the next step in the alert's sentence. Before each step, check in the migration's row whether a "
         "`rollback` is possible."
     ),
 )
-MIGRATION_COPY_FAILS: Final = AlertKind(
+MIGRATION_COPY_FAILS: Final = page(
     name="MigrationCopyFails",
-    severity=Severity.PAGE,
     headline="KRaft has not copied ZooKeeper",
     step="fix the named znode",
     advice=Advice(
@@ -29,9 +26,8 @@ MIGRATION_COPY_FAILS: Final = AlertKind(
     # 47 records took 0.40 s, and come in batches of hundreds, so ten thousand partitions take a few seconds.
     patience_ms=5 * SECOND_MS,
 )
-MIGRATION_SYNC_STUCK: Final = AlertKind(
+MIGRATION_SYNC_STUCK: Final = page(
     name="MigrationSyncStuck",
-    severity=Severity.PAGE,
     headline="KRaft does not finish its sync",
     step="fix the named entry",
     advice=Advice(
@@ -39,9 +35,8 @@ MIGRATION_SYNC_STUCK: Final = AlertKind(
         "client-metrics or a group resource. Delete that entry, and restart the active controller."
     ),
 )
-DUAL_WRITE_STALLED: Final = AlertKind(
+DUAL_WRITE_STALLED: Final = page(
     name="DualWriteStalled",
-    severity=Severity.PAGE,
     headline="KRaft's dual write stalled",
     step="restart its controller",
     advice=Advice(
@@ -49,16 +44,14 @@ DUAL_WRITE_STALLED: Final = AlertKind(
         "writes again. If you finalized, end the cluster's `kontrast watch`, then run `kontrast forget CLUSTER`."
     ),
 )
-KRAFT_LEADER_FLAPPING: Final = AlertKind(
+KRAFT_LEADER_FLAPPING: Final = warn(
     name="KRaftLeaderFlapping",
-    severity=Severity.WARN,
     headline="KRaft leaders follow one another",
     step="read their logs",
     advice=Advice("Find in the KRaft controllers' logs and connections why the quorum elects."),
 )
-SECOND_CONTROLLER: Final = AlertKind(
+SECOND_CONTROLLER: Final = page(
     name="SecondController",
-    severity=Severity.PAGE,
     headline="two controllers write",
     step="restart the KRaft one",
     advice=Advice(
@@ -67,15 +60,13 @@ SECOND_CONTROLLER: Final = AlertKind(
     ),
     lasts_ms=5 * MINUTE_MS,
 )
-OLD_MIGRATION: Final = AlertKind(
+OLD_MIGRATION: Final = warn(
     name="OldMigration",
-    severity=Severity.WARN,
     headline="/migration has an old offset",
     advice=Advice(remedies=(remedies.DELETE_MIGRATION,)),
 )
-OLD_MIGRATION_CLAIMED: Final = AlertKind(
+OLD_MIGRATION_CLAIMED: Final = page(
     name="OldMigrationClaimed",
-    severity=Severity.PAGE,
     headline="KRaft deletes topics",
     step="stop all its controllers",
     advice=Advice(
@@ -83,9 +74,8 @@ OLD_MIGRATION_CLAIMED: Final = AlertKind(
         (remedies.RETURN_TO_ZOOKEEPER,),
     ),
 )
-DELETED_BY_SYNC: Final = AlertKind(
+DELETED_BY_SYNC: Final = warn(
     name="DeletedBySync",
-    severity=Severity.WARN,
     headline="KRaft deleted topics",
     step="check their data",
     advice=Advice(
@@ -95,9 +85,8 @@ DELETED_BY_SYNC: Final = AlertKind(
     several="KRaft lacked {count} topics{names} and deleted them from ZooKeeper",
     lasts_ms=30 * MINUTE_MS,
 )
-WRITTEN_PAST_KRAFT: Final = AlertKind(
+WRITTEN_PAST_KRAFT: Final = warn(
     name="WrittenPastKRaft",
-    severity=Severity.WARN,
     headline="ZooKeeper was written past KRaft",
     step="find who wrote",
     advice=Advice("Make the change through a broker (--bootstrap-server), before KRaft elects its next leader."),
@@ -106,9 +95,8 @@ WRITTEN_PAST_KRAFT: Final = AlertKind(
     lasts_ms=30 * MINUTE_MS,
     ends_early="a broker is controller",
 )
-LEADERS_NEVER_ELECTED: Final = AlertKind(
+LEADERS_NEVER_ELECTED: Final = page(
     name="LeadersNeverElected",
-    severity=Severity.PAGE,
     headline="{partitions} without an election",
     step="raise the epoch",
     advice=Advice(remedies=(controllership.RAISE_EPOCH.filled(EPOCH="the highest epoch of the states"),)),

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, page, warn
 from controller.says.remedies import controllership, partitions as remedies
 from controller.says.remedies.remedy import Advice, Need, Task
 
-PARTITIONS_OFFLINE: Final = AlertKind(
+PARTITIONS_OFFLINE: Final = page(
     name="PartitionsOffline",
-    severity=Severity.PAGE,
     headline="{partitions} offline",
     step="start the named brokers",
     advice=Advice(
@@ -21,9 +19,8 @@ PARTITIONS_OFFLINE: Final = AlertKind(
     expected="The controller elects a replica out of sync only if unclean.leader.election.enable is true.",
     patience_else="after 5 s where an in-sync replica is back and only has to be elected",
 )
-PARTITIONS_LEADERLESS: Final = AlertKind(
+PARTITIONS_LEADERLESS: Final = page(
     name="PartitionsLeaderless",
-    severity=Severity.PAGE,
     headline="{partitions} without a leader",
     step="delete /controller",
     advice=Advice(
@@ -32,9 +29,8 @@ PARTITIONS_LEADERLESS: Final = AlertKind(
     expected="The controller elects no leader until a broker registers or leaves, or until a failover.",
     patience_ms=10 * SECOND_MS,
 )
-ELECTION_DUE: Final = AlertKind(
+ELECTION_DUE: Final = warn(
     name="ElectionDue",
-    severity=Severity.WARN,
     headline="{partitions} without a leader",
     step="wait for the controller",
     advice=Advice(
@@ -46,18 +42,16 @@ ELECTION_DUE: Final = AlertKind(
     expected="The controller elects another in-sync replica at once.",
     patience_ms=5 * SECOND_MS,
 )
-CREATION_DUE: Final = AlertKind(
+CREATION_DUE: Final = warn(
     name="CreationDue",
-    severity=Severity.WARN,
     headline="{partitions} not created yet",
     step="wait for the controller",
     advice=Advice(remedies=(controllership.MOVE_CONTROLLER.given("no broker has the partitions"),)),
     expected="The controller writes the first states of new partitions at once. It does not write lost states again.",
     patience_ms=10 * SECOND_MS,
 )
-UNDER_MIN_ISR: Final = AlertKind(
+UNDER_MIN_ISR: Final = page(
     name="PartitionsUnderMinIsr",
-    severity=Severity.PAGE,
     headline="{partitions} rejecting acks=all",
     step="bring back replicas",
     advice=Advice(
@@ -68,9 +62,8 @@ UNDER_MIN_ISR: Final = AlertKind(
         remedies=(remedies.LOWER_MIN_ISR.given("writes cannot wait"),),
     ),
 )
-UNDER_REPLICATED: Final = AlertKind(
+UNDER_REPLICATED: Final = warn(
     name="PartitionsUnderReplicated",
-    severity=Severity.WARN,
     headline="{partitions} under-replicated",
     step="look at {brokers}",
     advice=Advice(
@@ -79,9 +72,8 @@ UNDER_REPLICATED: Final = AlertKind(
     ),
     patience_ms=MINUTE_MS,
 )
-UNCLEAN_ELECTION: Final = AlertKind(
+UNCLEAN_ELECTION: Final = page(
     name="UncleanElection",
-    severity=Severity.PAGE,
     headline="{partitions} may have lost records",
     step="ask the producers",
     advice=Advice(

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, page, warn
 from controller.says.remedies.remedy import Advice
 
-REPLICA_DISCONNECTED: Final = AlertKind(
+REPLICA_DISCONNECTED: Final = page(
     name="ReplicaDisconnected",
-    severity=Severity.PAGE,
     headline="Kontrast has lost ZooKeeper",
     step="check ZooKeeper",
     advice=Advice("Look at the log of `kontrast watch`, and check whether ZooKeeper answers other clients."),
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
-REPLICA_LACKS_RECORDS: Final = AlertKind(
+REPLICA_LACKS_RECORDS: Final = page(
     name="ReplicaLacksRecords",
-    severity=Severity.PAGE,
     headline="Kontrast lost records",
     step="check their retention",
     advice=Advice(
@@ -28,9 +25,8 @@ REPLICA_LACKS_RECORDS: Final = AlertKind(
     ),
     of_replica=True,
 )
-CLUSTER_QUARANTINED: Final = AlertKind(
+CLUSTER_QUARANTINED: Final = page(
     name="ClusterQuarantined",
-    severity=Severity.PAGE,
     headline="Kontrast failed over records",
     step="wait for a new read",
     advice=Advice(
@@ -39,9 +35,8 @@ CLUSTER_QUARANTINED: Final = AlertKind(
     ),
     of_replica=True,
 )
-OLDER_GENERATION: Final = AlertKind(
+OLDER_GENERATION: Final = page(
     name="OlderGeneration",
-    severity=Severity.PAGE,
     headline="two `kontrast watch` run",
     step="end one",
     advice=Advice(
@@ -50,18 +45,16 @@ OLDER_GENERATION: Final = AlertKind(
     ),
     of_replica=True,
 )
-ZOOKEEPER_ROLLED_BACK: Final = AlertKind(
+ZOOKEEPER_ROLLED_BACK: Final = page(
     name="ZooKeeperRolledBack",
-    severity=Severity.PAGE,
     headline="ZooKeeper lost changes",
     step="look for newer data",
     advice=Advice("Keep newer ZooKeeper data if a server still has it. Then restart the brokers that cannot connect."),
     lasts_ms=30 * MINUTE_MS,
     of_replica=True,
 )
-ZNODE_REFUSED: Final = AlertKind(
+ZNODE_REFUSED: Final = warn(
     name="ZnodeRefused",
-    severity=Severity.WARN,
     headline="Kafka cannot read a znode",
     step="repair it",
     advice=Advice("Mend the znode before the next failover or restart of a broker, because Kafka reads it then."),
@@ -69,9 +62,8 @@ ZNODE_REFUSED: Final = AlertKind(
     lasts_ms=10 * MINUTE_MS,
     of_replica=True,
 )
-CLOCK_STEPPED: Final = AlertKind(
+CLOCK_STEPPED: Final = warn(
     name="ClockStepped",
-    severity=Severity.WARN,
     headline="the clock of `kontrast watch` was set",
     step="check its clock",
     advice=Advice("Check that NTP keeps the clock of its host (`chronyc tracking`, `timedatectl`)."),

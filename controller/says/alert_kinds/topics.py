@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, info, page, warn
 from controller.says.remedies import controllership, partitions, reassignments, topics as remedies
 from controller.says.remedies.remedy import Advice, Need, Task
 
-DELETION_STUCK: Final = AlertKind(
+DELETION_STUCK: Final = warn(
     name="DeletionStuck",
-    severity=Severity.WARN,
     headline="a deletion waits",
     step="look at the named brokers",
     advice=Advice(
@@ -25,18 +23,16 @@ DELETION_STUCK: Final = AlertKind(
     patience_ms=MINUTE_MS,
     patience_else="after 5 min where all brokers that it waits for are live",
 )
-DELETION_IGNORED: Final = AlertKind(
+DELETION_IGNORED: Final = warn(
     name="DeletionIgnored",
-    severity=Severity.WARN,
     headline="a deletion request has no effect",
     step="look at the controller",
     advice=Advice("Look at the controller, which removes such entries.", (remedies.DELETE_DELETION_ENTRY,)),
     expected="The controller removes the entries at once.",
     patience_ms=MINUTE_MS,
 )
-REASSIGNMENT_STUCK: Final = AlertKind(
+REASSIGNMENT_STUCK: Final = warn(
     name="ReassignmentStuck",
-    severity=Severity.WARN,
     headline="a reassignment does not end",
     step="look at the named brokers",
     advice=Advice(
@@ -50,34 +46,30 @@ REASSIGNMENT_STUCK: Final = AlertKind(
     patience_ms=MINUTE_MS,
     patience_else="after 30 min where the new replicas are on live brokers and may still copy",
 )
-INVALID_REASSIGNMENT: Final = AlertKind(
+INVALID_REASSIGNMENT: Final = warn(
     name="InvalidReassignment",
-    severity=Severity.WARN,
     headline="a reassignment has no effect",
     step="look at its entry",
     advice=Advice(remedies=(reassignments.DELETE_REASSIGNMENT_REQUEST,)),
     expected="The controller removes the znode after its last reassignment, which never happens.",
     patience_ms=MINUTE_MS,
 )
-PREFERRED_IMBALANCE: Final = AlertKind(
+PREFERRED_IMBALANCE: Final = info(
     name="PreferredImbalance",
-    severity=Severity.INFO,
     headline="leaders are not where preferred",
     advice=Advice("Find out why the preferred replicas are not in sync.", (partitions.ELECT_ALL_PREFERRED,)),
     patience_else="after 10 min, or two intervals and a minute (11 min by default) if auto.leader.rebalance.enable is "
     "true",
 )
-TOPIC_WITH_ONE_REPLICA: Final = AlertKind(
+TOPIC_WITH_ONE_REPLICA: Final = info(
     name="TopicWithOneReplica",
-    severity=Severity.INFO,
     headline="a new topic has one replica",
     advice=Advice(remedies=(reassignments.REASSIGN.given("its data matters"),)),
     several="{count} topics were created with partitions of one replica{names}: each goes offline with its broker",
     lasts_ms=10 * MINUTE_MS,
 )
-TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
+TOPIC_WITH_DEAD_REPLICA: Final = warn(
     name="TopicWithDeadReplica",
-    severity=Severity.WARN,
     headline="a new topic is on a dead broker",
     step="check its brokers",
     advice=Advice(
@@ -88,9 +80,8 @@ TOPIC_WITH_DEAD_REPLICA: Final = AlertKind(
     "replicas",
     lasts_ms=10 * MINUTE_MS,
 )
-TOPIC_REMOVED_BY_HAND: Final = AlertKind(
+TOPIC_REMOVED_BY_HAND: Final = warn(
     name="TopicRemovedByHand",
-    severity=Severity.WARN,
     headline="a topic's znode was removed",
     step="ask who did it",
     advice=Advice(remedies=(remedies.WRITE_BACK_AND_DELETE.given("the topic should be gone"),)),
@@ -98,9 +89,8 @@ TOPIC_REMOVED_BY_HAND: Final = AlertKind(
     lasts_ms=10 * MINUTE_MS,
     divergence="topic_removed_by_hand",
 )
-ASSIGNMENT_EDITED: Final = AlertKind(
+ASSIGNMENT_EDITED: Final = warn(
     name="AssignmentEdited",
-    severity=Severity.WARN,
     headline="an assignment was edited",
     step="ask who did it",
     advice=Advice(remedies=(remedies.RESTORE_ASSIGNMENT,)),
@@ -110,9 +100,8 @@ ASSIGNMENT_EDITED: Final = AlertKind(
     lasts_ms=10 * MINUTE_MS,
     divergence="assignment_edited",
 )
-DELETION_GIVEN_UP: Final = AlertKind(
+DELETION_GIVEN_UP: Final = warn(
     name="DeletionGivenUp",
-    severity=Severity.WARN,
     headline="a deletion was withdrawn too late",
     step="ask who did it",
     advice=Advice(
@@ -127,9 +116,8 @@ DELETION_GIVEN_UP: Final = AlertKind(
     lasts_ms=10 * MINUTE_MS,
     divergence="deletion_given_up",
 )
-MISSING_TOPIC_ID: Final = AlertKind(
+MISSING_TOPIC_ID: Final = warn(
     name="MissingTopicId",
-    severity=Severity.WARN,
     headline="topics have no id",
     step="look for partition.metadata",
     advice=Advice(
@@ -138,16 +126,14 @@ MISSING_TOPIC_ID: Final = AlertKind(
     patience_ms=5 * MINUTE_MS,
     patience_else="at once where Kontrast saw a topic lose its id",
 )
-TOPIC_ID_CHANGED: Final = AlertKind(
+TOPIC_ID_CHANGED: Final = page(
     name="TopicIdChanged",
-    severity=Severity.PAGE,
     headline="a topic got another id",
     step="put its id back",
     advice=Advice(remedies=(remedies.PUT_ID_BACK_AND_FAIL_OVER,)),
 )
-TOPIC_UNLOADABLE: Final = AlertKind(
+TOPIC_UNLOADABLE: Final = page(
     name="TopicUnloadable",
-    severity=Severity.PAGE,
     headline="a topic's znode is damaged",
     step="write it back",
     advice=Advice("Do not delete the znode.", (remedies.WRITE_TOPIC_BACK,)),

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from controller.contract.alert_row import Severity
-from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, AlertKind
+from controller.says.alert_kinds.kind import MINUTE_MS, SECOND_MS, page, warn
 from controller.says.remedies.remedy import Advice
 
-ZOOKEEPER_NO_QUORUM: Final = AlertKind(
+ZOOKEEPER_NO_QUORUM: Final = page(
     name="ZooKeeperNoQuorum",
-    severity=Severity.PAGE,
     headline="no ZooKeeper server serves",
     step="start the servers",
     advice=Advice("Start the named servers. A majority of the voting servers must run and reach each other."),
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
-ZOOKEEPER_NO_ENSEMBLE: Final = AlertKind(
+ZOOKEEPER_NO_ENSEMBLE: Final = page(
     name="ZooKeeperNoEnsemble",
-    severity=Severity.PAGE,
     headline="ZooKeeper servers are no ensemble",
     step="name one ensemble",
     advice=Advice(
@@ -30,44 +27,39 @@ ZOOKEEPER_NO_ENSEMBLE: Final = AlertKind(
     patience_ms=10 * SECOND_MS,
     of_replica=True,
 )
-ZOOKEEPER_QUORUM_AT_RISK: Final = AlertKind(
+ZOOKEEPER_QUORUM_AT_RISK: Final = warn(
     name="ZooKeeperQuorumAtRisk",
-    severity=Severity.WARN,
     headline="one loss stops ZooKeeper",
     step="start the lost server",
     advice=Advice("Start the named server. Restart no other server before it is in sync."),
     patience_ms=MINUTE_MS,
     of_replica=True,
 )
-ZOOKEEPER_SERVER_LAGS: Final = AlertKind(
+ZOOKEEPER_SERVER_LAGS: Final = warn(
     name="ZooKeeperServerLags",
-    severity=Severity.WARN,
     headline="a ZooKeeper server lags",
     step="look at {subject}",
     advice=Advice("Read the server's log. Check its disk, its pauses and its network, then restart it."),
     patience_ms=MINUTE_MS,
     of_replica=True,
 )
-ZOOKEEPER_SLOW: Final = AlertKind(
+ZOOKEEPER_SLOW: Final = warn(
     name="ZooKeeperSlow",
-    severity=Severity.WARN,
     headline="ZooKeeper is slow",
     step="look at its disks",
     advice=Advice("Give the transaction log a disk of its own, and look for pauses of the server's Java."),
     patience_ms=MINUTE_MS,
     of_replica=True,
 )
-ZXID_ROLLOVER: Final = AlertKind(
+ZXID_ROLLOVER: Final = warn(
     name="ZxidRollover",
-    severity=Severity.WARN,
     headline="ZooKeeper's counter is nearly full",
     step="plan an election",
     advice=Advice("Restart ZooKeeper's leader at a quiet time. The next leader counts from zero."),
     of_replica=True,
 )
-ZNODE_NEAR_LIMIT: Final = AlertKind(
+ZNODE_NEAR_LIMIT: Final = warn(
     name="ZnodeNearLimit",
-    severity=Severity.WARN,
     headline="{subject} near its limit",
     step="remove entries",
     advice=Advice(
@@ -75,9 +67,8 @@ ZNODE_NEAR_LIMIT: Final = AlertKind(
     ),
     of_replica=True,
 )
-SESSIONS_EXPIRED: Final = AlertKind(
+SESSIONS_EXPIRED: Final = warn(
     name="SessionsExpiredAfterPause",
-    severity=Severity.WARN,
     headline="brokers lost their sessions",
     step="find ZooKeeper's pause",
     advice=Advice(
@@ -86,9 +77,8 @@ SESSIONS_EXPIRED: Final = AlertKind(
     ),
     lasts_ms=10 * MINUTE_MS,
 )
-BROKER_BLOCKED: Final = AlertKind(
+BROKER_BLOCKED: Final = warn(
     name="BrokerBlockedByOldSession",
-    severity=Severity.WARN,
     headline="{brokers} cannot register",
     step="wait for the old session",
     advice=Advice("Wait until the session expires. If the broker has given up by then, restart it."),
