@@ -6,7 +6,7 @@ so that an outage behind a planned restart remains visible.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import accumulate
 from operator import itemgetter
 from typing import Final
@@ -77,7 +77,7 @@ class Affected(msgspec.Struct, frozen=True):
     @property
     def with_empty_isr(self) -> Affected:
         """Return the partitions that only an unclean election brings back, whichever replica returns."""
-        return Affected(tuple(group for group in self.groups if group.has_empty_isr))
+        return self.where(lambda group: group.has_empty_isr)
 
     @property
     def count(self) -> int:
@@ -135,10 +135,14 @@ class Affected(msgspec.Struct, frozen=True):
         """Return the partitions with one of these issues."""
         return Affected(tuple(group for group in self.groups if group.issue in issues))
 
+    def where(self, condition: Callable[[Blamed], bool]) -> Affected:
+        """Return the partitions of the groups that meet the condition."""
+        return Affected(tuple(filter(condition, self.groups)))
+
     def unexcused(self) -> Affected:
         """Return the partitions without an excuse, or all partitions if every group has an excuse."""
-        left = tuple(group for group in self.groups if group.excuse is None)
-        return Affected(left) if left else self
+        left = self.where(lambda group: group.excuse is None)
+        return left if left.groups else self
 
 
 def affected_by_incident(header: Header) -> Iterator[tuple[Outage | None, Affected]]:
@@ -151,9 +155,9 @@ def affected_by_incident(header: Header) -> Iterator[tuple[Outage | None, Affect
         groups.setdefault(incident.name if incident else None, []).append(read)
     for incident in header.alerts.incidents:
         if incident.name in groups:
-            yield incident, joined_groups(groups[incident.name])
+            yield incident, Affected(tuple(groups[incident.name]))
     if None in groups:
-        yield None, joined_groups(groups[None])
+        yield None, Affected(tuple(groups[None]))
 
 
 def where_they_are(brokers: Collection[BrokerId], header: Header) -> str:
@@ -197,12 +201,8 @@ def returns(lost: Affected, refusing: Affected, header: Header) -> str:
     said = (
         f" until {one_of(enough)} returns" if enough else _in_order(_order_of((*lost.groups, *refusing.groups), header))
     )
-    on_live = Affected(
-        tuple(
-            group
-            for group in lost.groups
-            if group.brokers and not group.has_empty_isr and header.brokers.keys() >= set(group.brokers)
-        )
+    on_live = lost.where(
+        lambda group: bool(group.brokers) and not group.has_empty_isr and header.brokers.keys() >= set(group.brokers)
     )
     empty = lost.with_empty_isr.count
     if empty:
@@ -272,8 +272,3 @@ def _of_which(affected: Affected) -> str:
     facts = ((Fact.REJECTS_ACKS_ALL, under), (Fact.ONE_LOSS_FROM_REJECTING, at))
     said = [f"{count:,} {fact.predicate(count)}" for fact, count in facts if count]
     return f". {', '.join(said)}" if said else ""
-
-
-def joined_groups(groups: Iterable[Blamed]) -> Affected:
-    """Join groups."""
-    return Affected(tuple(groups))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from functools import partial
 from typing import Final
 
 from controller.alerts.conditions import Condition
@@ -22,6 +23,7 @@ from controller.view.health import whereabouts
 from controller.view.partition_issues import PartitionIssue
 from wording.sentences import capital, counted, in_brackets, listed, one_of, plural
 
+_condition: Final = partial(Condition, group="controller")
 _OVERDUE_NAMED: Final = 5
 _ENTRIES_IN_A_SENTENCE: Final = 2
 
@@ -90,9 +92,8 @@ def _absent(header: Header) -> Condition | None:
         return None
     reason = why_no_controller(header)
     because, ensemble = reason and f", because {reason}", ensemble_in_words(header)
-    return Condition(
+    return _condition(
         kind=kinds.NO_CONTROLLER,
-        group="controller",
         cause=f"no broker is controller{because}: partitions of dead brokers get no new leader, and "
         "topics are neither created nor deleted",
         ending="a broker is controller again",
@@ -116,9 +117,8 @@ def _overdue(header: Header) -> Condition | None:
         return None
     due.sort(key=lambda event: event.id)
     overdue = sum(event.writes_due for event in due)
-    return Condition(
+    return _condition(
         kind=kinds.CONTROLLER_OVERDUE,
-        group="controller",
         cause=f"controller {header.controller} in epoch {header.controller_epoch} is late with "
         f"{counted(overdue, 'write')}: {_late_effect({event.kind for event in due})}. The oldest is due for "
         f"{due[0].sentence}",
@@ -160,10 +160,9 @@ def _ghost(header: Header) -> Condition | None:
             f"/controller names broker {broker} but {why}"
         )
     owner = "no session, because it is persistent" if header.term.is_persistent else f"session {header.term.session:#x}"
-    return Condition(
+    return _condition(
         kind=kinds.GHOST_CONTROLLER,
         subject="persistent" if blocks else THE_CLUSTER,  # so that its broker's end pages again
-        group="controller",
         cause=cause,
         ending="/controller is gone, or names a registered broker that was elected",
         since_ms=header.ghost_since_ms if header.is_ghost else None,
@@ -192,9 +191,8 @@ def _flapping(header: Header) -> Condition | None:
     if not why and header.triggers.preferred is not None:
         why = "if /admin/preferred_replica_election names a partition without a state, delete it"
     more = f". {capital(why)}" if why else ""
-    return Condition(
+    return _condition(
         kind=kinds.CONTROLLER_FLAPPING,
-        group="controller",
         cause=f"{len(recent)} controllers took over within a minute (epoch {header.controller_epoch}): {effect}{more}",
         ending="fewer controllers took over within the last minute",
         since_ms=recent[0],
@@ -231,10 +229,9 @@ def _poisoned(header: Header) -> Condition | None:
     if not (header.is_poisoned and header.acting):
         return None
     broker = header.controller
-    return Condition(
+    return _condition(
         kind=kinds.CONTROLLER_POISONED,
         subject=f"broker {broker}",
-        group="controller",
         cause=f"controller {broker} in epoch {header.controller_epoch} can move no replica (KAFKA-12315): acks=all "
         f"waits for dead replicas, which stay in ISRs, and deletions do not end. Restart broker {broker}",
         ending="another process is controller, or this one has moved a replica",
@@ -258,9 +255,8 @@ def _unfit(header: Header) -> Condition | None:
     )
     if not unfit:
         return None
-    return Condition(
+    return _condition(
         kind=kinds.BROKER_POISONED,
-        group="controller",
         cause=f"{listed(unfit)} must not become controller again: as controller "
         f"{plural(len(unfit), 'its process', 'their processes')} could move no replica (KAFKA-12315). Restart "
         f"{plural(len(unfit), 'it', 'them one by one')}",
@@ -275,9 +271,8 @@ def _not_preferred(header: Header) -> Condition | None:
     preferred = header.preferred_controllers
     if not preferred or not header.acting or header.controller in preferred:
         return None
-    return Condition(
+    return _condition(
         kind=kinds.CONTROLLER_NOT_PREFERRED,
-        group="controller",
         cause=f"broker {header.controller} is controller, but {one_of(preferred)} is preferred",
         ending="a preferred broker is controller",
         broker=header.controller,
@@ -292,9 +287,8 @@ def _backlog(header: Header) -> Condition | None:
         return None
     least = "at least " if len(waiting) >= _BACKLOG_AT_ONCE else ""  # no more are kept
     unread = f"{least}{counted(len(waiting), 'notification')} of ISR changes"
-    return Condition(
+    return _condition(
         kind=kinds.NOTIFICATION_BACKLOG,
-        group="controller",
         cause=f"controller {header.controller} has not read {unread}: brokers and clients know old ISRs",
         ending="no notification is left",
         since_ms=min(waiting),
@@ -315,9 +309,8 @@ def _invalid_reassignment(header: Header) -> Condition | None:
         f"{entry.topic}-{entry.partition} to {list(entry.replicas)}" for entry in entries[:_ENTRIES_IN_A_SENTENCE]
     )
     more = ", …" if len(entries) > _ENTRIES_IN_A_SENTENCE else ""
-    return Condition(
+    return _condition(
         kind=kinds.INVALID_REASSIGNMENT,
-        group="controller",
         cause="/admin/reassign_partitions stays but reassigns no partition: it blocks the next reassignment there. "
         f"It names {named or 'no partition'}{more}",
         ending="/admin/reassign_partitions is gone",
@@ -337,9 +330,8 @@ def _imbalance(header: Header) -> Condition | None:
     interval_ms = settings.leader_imbalance_check_interval_seconds * 1_000
     automatic = settings.auto_leader_rebalance_enable
     count = gauge_counts.imbalanced_partitions
-    return Condition(
+    return _condition(
         kind=kinds.PREFERRED_IMBALANCE,
-        group="controller",
         cause=f"{counted(count, 'partition')} {plural(count, 'is', 'are')} not led by the preferred replica: load is "
         f"uneven. One live broker lacks {worst} % of the partitions that prefer it",
         ending="enough partitions are led by the preferred replica",
@@ -358,9 +350,8 @@ def _storm(header: Header) -> Condition | None:
     elections = max(pace.last_minute, header.elections - pace.total)
     if elections <= storm:
         return None
-    return Condition(
+    return _condition(
         kind=kinds.ELECTION_STORM,
-        group="controller",
         cause=f"{elections} leaders were elected within a minute for {counted(partitions, 'partition')}: clients keep "
         "looking for leaders",
         ending="fewer leaders are elected",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from controller.alerts.conditions import Condition
@@ -16,6 +17,7 @@ from wording.sentences import counted, listed, plural
 from wording.times import duration, time_of_day
 
 GROUP: Final = "zookeeper"
+_condition: Final = partial(Condition, group=GROUP)
 _SERVERS_NAMED: Final = 2
 _HOUR_MS: Final = 3_600_000
 _DAY_MS: Final = 24 * _HOUR_MS
@@ -71,9 +73,8 @@ def conditions_of_left_sessions(header: Header) -> Iterator[Condition]:
 
 def _quorum(header: Header, ensemble: Ensemble) -> Condition | None:
     if ensemble.apart:
-        return Condition(
+        return _condition(
             kind=kinds.ZOOKEEPER_NO_ENSEMBLE,
-            group=GROUP,
             cause=f"{ensemble.apart}, so brokers see one of them by chance",
             ending="the named servers are one ensemble",
         )
@@ -132,9 +133,8 @@ def _about_servers(  # noqa: PLR0913 (the parts of the condition)
         else trouble_sentence(server, header.wall_ms_of(asked_ms))
         for server in servers
     )
-    return Condition(
+    return _condition(
         kind=kind,
-        group=GROUP,
         cause=f"{_named(servers)}: {effect}",
         ending=ending,
         since_ms=since_ms,
@@ -158,9 +158,8 @@ def _slow(_: Header, ensemble: Ensemble) -> Condition | None:
     if not slow:
         return None
     server, why = slow[0]
-    return Condition(
+    return _condition(
         kind=kinds.ZOOKEEPER_SLOW,
-        group=GROUP,
         cause=f"{server.address} {why}: elections and ISR changes take longer, and sessions of brokers may expire",
         ending="every ZooKeeper server is fast again",
         evidence=tuple(
@@ -186,9 +185,8 @@ def _rollover(header: Header, ensemble: Ensemble) -> Condition | None:
     if left_ms is None or left_ms > _DAY_MS:
         return None
     leader = ensemble.leader
-    return Condition(
+    return _condition(
         kind=kinds.ZXID_ROLLOVER,
-        group=GROUP,
         cause=f"ZooKeeper's leader{'' if leader is None else f' {leader.address}'} resigns {_in_time(left_ms)} because "
         "its counter of changes is full: brokers lose ZooKeeper for seconds",
         ending="a new leader counts from zero, or fewer changes come",
@@ -210,10 +208,9 @@ def _large(znode: LargeZnode, limit: int, left_ms: int | None) -> Condition:
     reached = "" if left_ms is None else f", and reaches the limit {_in_time(left_ms)}"
     percent = znode.size_bytes * 20 // max(1, limit) * 5  # in steps of 5 %, because the size grows
     is_page = znode.size_bytes >= _FULL * limit or (left_ms is not None and left_ms <= _HOUR_MS)
-    return Condition(
+    return _condition(
         kind=kinds.ZNODE_NEAR_LIMIT,
         subject=f"znode {znode.path}",
-        group=GROUP,
         cause=f"{znode.path} has {percent} % of jute.maxbuffer{reached}: beyond it the controller "
         "cannot read it and loses its session",
         ending="the znode is small enough",

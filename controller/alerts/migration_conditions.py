@@ -6,6 +6,7 @@ The conditions cover the copy, the sync, the pulse, leaders, leftovers, and the 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from controller.alerts.conditions import Condition
@@ -24,7 +25,7 @@ _FLAPPING_WITHIN_MS: Final = 10 * 60_000
 # A sync of 200,000 partitions is as many transactions. The paged person must see it until all is deleted.
 _OLD_CLAIM_SHOWN_MS: Final = 30 * 60_000
 
-_GROUP: Final = "migration"
+_condition: Final = partial(Condition, group="migration")
 _PULSES_AGAIN: Final = "/migration is written again, or a broker is controller"
 
 
@@ -46,9 +47,8 @@ def _under_way(header: Header) -> Condition | None:
         return None
     leads = migration.phase in LED_BY_KRAFT
     who = f"KRaft controller {migration.claim.controller}" if leads else "the ZooKeeper controller"
-    return Condition(
+    return _condition(
         kind=kinds.MIGRATION_UNDER_WAY,
-        group=_GROUP,
         cause=f"on the way to KRaft ({migration.phase.value.replace('_', ' ')}), {who} leads: {next_step(header)}",
         ending="a broker elected through ZooKeeper is controller, and no quorum waits",
     )
@@ -60,9 +60,8 @@ def _copy_fails(header: Header) -> Condition | None:
         return None
     claims = sum(at_ms >= migration.since_ms for at_ms in migration.claims_ms)
     times = f", {claims} claims so far" if claims > 1 else ""
-    return Condition(
+    return _condition(
         kind=kinds.MIGRATION_COPY_FAILS,
-        group=_GROUP,
         cause=f"no controller acts: KRaft controller {migration.claim.controller} owns /controller and has not copied "
         f"ZooKeeper (KRaft epoch {migration.claim.kraft_epoch}{times}). Fix the znode that its log names, or delete "
         "/controller",
@@ -75,9 +74,8 @@ def _sync_stuck(header: Header) -> Condition | None:
     migration = header.migration
     if not is_stuck(header):
         return None
-    return Condition(
+    return _condition(
         kind=kinds.MIGRATION_SYNC_STUCK,
-        group=_GROUP,
         cause=f"KRaft controller {migration.claim.controller} stopped its sync of ZooKeeper at offset "
         f"{migration.offset}: brokers in ZooKeeper mode get no metadata. Fix the cause that its log names, then "
         "restart it",
@@ -108,9 +106,8 @@ def _stalled(header: Header) -> Condition | None:
         step = f"To go back, delete /controller, then /migration. Otherwise r{step[1:]}"
     elif may_be_finalized:
         step += f". If it is finalized, run `kontrast forget {header.cluster}`"
-    return Condition(
+    return _condition(
         kind=kinds.DUAL_WRITE_STALLED,
-        group=_GROUP,
         cause=f"{event}: {harm}. {why}. {step}",
         ending=_PULSES_AGAIN,
         since_ms=migration.alive_ms,
@@ -127,9 +124,8 @@ def _flapping(header: Header) -> Condition | None:
     recent = [at_ms for at_ms in migration.claims_ms if header.time_ms - at_ms <= _FLAPPING_WITHIN_MS]
     if len(recent) < _FLAPPING_LEADERS or migration.phase is MigrationPhase.CLAIMED:
         return None
-    return Condition(
+    return _condition(
         kind=kinds.KRAFT_LEADER_FLAPPING,
-        group=_GROUP,
         cause=f"KRaft elected {len(recent)} leaders within ten minutes (KRaft epoch {migration.claim.kraft_epoch}): "
         "each writes all topics to ZooKeeper again and raises the epoch that a rollback needs",
         ending=f"KRaft elected fewer than {_FLAPPING_LEADERS} leaders within ten minutes",
@@ -146,9 +142,8 @@ def _old_migration(header: Header) -> Condition | None:
     since = f", in any case {made.count} created since{in_brackets(made.examples, made.count)}" if made.count else ""
     if configured.count:
         since += f". It resets settings written since{in_brackets(configured.examples, configured.count)}"
-    return Condition(
+    return _condition(
         kind=kinds.OLD_MIGRATION,
-        group=_GROUP,
         cause=f"/migration of an earlier attempt has offset {migration.offset}: a quorum that starts now deletes up to "
         f"{counted(topics, 'topic')}{since}. Delete /migration and format the KRaft controllers",
         ending="/migration is gone, or KRaft leads",
@@ -165,9 +160,8 @@ def _old_claimed(header: Header) -> Condition | None:
     topics = header.tally.gauges.topics
     left = f"{counted(topics, 'topic')} {plural(topics, 'is', 'are')} left"
     so_far = f", {deleted.count} {plural(deleted.count, 'is', 'are')} deleted" if deleted.count else ""
-    return Condition(
+    return _condition(
         kind=kinds.OLD_MIGRATION_CLAIMED,
-        group=_GROUP,
         cause=f"KRaft controller {claim.controller} took over with the /migration of an earlier attempt (offset "
         f"{claim.offset}): it deletes each topic that it lacks. {left}{so_far}. Stop all KRaft controllers now",
         ending="a broker is controller again, or the sync is long over",
@@ -180,9 +174,8 @@ def _never_elected(header: Header) -> Condition | None:
     migration, count = header.migration, never_elected_count(header)
     if not count or header.controller == NO_BROKER:
         return None
-    return Condition(
+    return _condition(
         kind=kinds.LEADERS_NEVER_ELECTED,
-        group=_GROUP,
         cause=f"controller {header.controller} in epoch {header.term.epoch} elects no leader for "
         f"{counted(count, 'partition')}{in_brackets(migration.never_elected, count)}: "
         f"{plural(count, 'its state has', 'their states have')} KRaft's higher epoch. Set /controller_epoch to "

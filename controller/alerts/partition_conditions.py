@@ -16,7 +16,6 @@ from controller.alerts.affected import (
     Affected,
     Blamed,
     damage_in_words,
-    joined_groups,
     must_stay_up,
     next_step,
     returns,
@@ -93,8 +92,8 @@ def _offline(partitions: IncidentPartitions, refusing: Affected) -> Condition | 
         cause += f". {waiting.count:,} more only {verb} for an election by {_elector(header)}"
     if never.count:
         cause += f". {never.count:,} {plural(never.count, 'was', 'were')} created while no replica was live"
-    of_dead = lost.of(*LOST).groups  # of which a live replica could win an unclean election
-    helped = joined_groups(group for group in of_dead if not header.brokers.keys().isdisjoint(group.others))
+    # A live replica could win an unclean election.
+    helped = lost.of(*LOST).where(lambda group: not header.brokers.keys().isdisjoint(group.others))
     cause += _unclean(helped, lost, header)
     rest = damage_in_words(
         partitions.affected.of(PartitionIssue.UNDER_REPLICATED, PartitionIssue.AT_MIN_ISR, *LAST_ONES), header
@@ -316,8 +315,8 @@ def _under_replicated(partitions: IncidentPartitions, found: Affected) -> Condit
                 lagging[group.brokers] = msgspec.structs.replace(group, brokers=there, since_ms=since_ms)
     if not lagging:
         return None
-    ripe = joined_groups(lagging.values())
-    lacking = joined_groups(group for group in partitions.affected.groups if group.brokers in lagging)
+    ripe = Affected(tuple(lagging.values()))
+    lacking = partitions.affected.where(lambda group: group.brokers in lagging)
     ending = "the replicas are in sync again"
     leader = common_leader(header, ripe.brokers)
     if leader is None:
@@ -341,7 +340,7 @@ def _undeleted(partitions: IncidentPartitions, found: Affected) -> Condition | N
     def patience_ms(group: Blamed) -> int:
         return _patience_ms(group, header, kinds.DELETION_STUCK.patience_ms, DELETING_MS)
 
-    ripe = _ripe(found.groups, header, patience_ms)
+    ripe = found.where(lambda group: header.time_ms - group.since_ms >= patience_ms(group))
     if not ripe.groups:
         return None
     topics = sorted({name.rpartition("-")[0] for name in ripe.examples})
@@ -368,7 +367,7 @@ def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition |
         at_once_ms = kinds.REASSIGNMENT_STUCK.patience_ms
         return _patience_ms(group, header, at_once_ms, _COPYING_MS) if group.brokers else at_once_ms
 
-    ripe = _ripe(found.groups, header, patience_ms)
+    ripe = found.where(lambda group: header.time_ms - group.since_ms >= patience_ms(group))
     if not ripe.groups:
         return None
     away = [broker for broker in ripe.brokers if broker not in header.brokers]
@@ -385,11 +384,6 @@ def _reassigning(partitions: IncidentPartitions, found: Affected) -> Condition |
 
 def _patience_ms(group: Blamed, header: Header, where_away_ms: int, where_live_ms: int) -> int:
     return where_away_ms if any(broker not in header.brokers for broker in group.brokers) else where_live_ms
-
-
-def _ripe(groups: Iterable[Blamed], header: Header, patience_ms: Callable[[Blamed], int]) -> Affected:
-    """Return the partitions of groups that have lasted for their patience."""
-    return joined_groups(group for group in groups if header.time_ms - group.since_ms >= patience_ms(group))
 
 
 _CONDITIONS: Final[Mapping[tuple[PartitionIssue, ...], Callable[[IncidentPartitions, Affected], Condition | None]]] = {

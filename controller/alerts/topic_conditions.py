@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
 
 from controller.alerts.conditions import Condition
 from controller.contract.alert_row import Severity
@@ -15,6 +17,8 @@ from controller.says.remedies.topics import PUT_ID_BACK_AND_FAIL_OVER
 from controller.view.flawed_znodes import OF_ZNODES, FlawedZnode, stopping_starts, topic_znodes, topics_without_id
 from controller.view.unparsable import Unparsable, unparsable_at_start
 from wording.sentences import counted, in_brackets, plural, verb
+
+_of_controller: Final = partial(Condition, group="controller")
 
 
 def conditions_of_topics(header: Header) -> Iterator[Condition]:
@@ -31,9 +35,8 @@ def _duplicate_ids(header: Header) -> Condition | None:
         for topic_id, first, second in header.term.duplicate_topic_ids
     )
     more = f" and {counted(len(pairs) - 1, 'other pair')} too" if len(pairs) > 1 else ""
-    return Condition(
+    return _of_controller(
         kind=kinds.DUPLICATE_TOPIC_ID,
-        group="controller",
         cause=f"no broker can become controller: {pairs[0]}{more}",
         ending="every topic has an id of its own",
         since_ms=header.term.since_ms,
@@ -47,9 +50,8 @@ def _missing_ids(header: Header) -> Condition | None:
         return None
     topics, them = header.tally.gauges.topics, plural(lacking, "it", "them")
     had = tuple(f"the id of {name} was {topic_id}" for name, topic_id in sorted(lost.items())[:EXAMPLES_NAMED])
-    return Condition(
+    return _of_controller(
         kind=kinds.MISSING_TOPIC_ID,
-        group="controller",
         cause=f"{lacking} of {topics} topics {verb(lacking, 'has')} no id{in_brackets(sorted(lost), len(lost))}: the "
         f"next controller gives {them} a new one, which brokers with the former id refuse",
         ending="all topics have an id",
@@ -71,9 +73,8 @@ def _changed_ids(header: Header) -> Condition | None:
     )
     cause = sentences[0] if count == 1 else f"the ids of {count} topics changed{in_brackets(sorted(changed), count)}"
     former = ids.former if count == 1 else "the former id"
-    return Condition(
+    return _of_controller(
         kind=kinds.TOPIC_ID_CHANGED,
-        group="controller",
         cause=f"{cause}: brokers refuse {plural(count, 'it', 'them')}, so no replica follows a new leader",
         ending="the topics have their former ids again",
         since_ms=min(topic.since_ms for topic in changed.values()),
@@ -89,9 +90,8 @@ def _unloadable(header: Header) -> Condition | None:
         return None
     znodes, fails = topic_znodes(unloadable), not header.acting
     loads = "no broker can become controller, because none can load" if fails else "the next controller cannot load"
-    return Condition(
+    return _of_controller(
         kind=kinds.TOPIC_UNLOADABLE,
-        group="controller",
         cause=f"{loads} {znodes}: Kafka cannot read its content",
         ending="every topic's znode can be loaded",
         since_ms=min(unloadable.values()),
