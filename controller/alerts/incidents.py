@@ -64,7 +64,7 @@ def follow_incidents(header: Header, away: Collection[BrokerId]) -> None:
     kept = [incident for incident in kept if incident.brokers or incident.since_ms > settled_ms]
     new = present.difference(*(incident.brokers for incident in kept))
     if new:
-        unsettled = [one for one in kept if any(_may_join(broker, one, header) for broker in new)]
+        unsettled = [one for one in kept if any(_is_of(broker, one, header, joins=True) for broker in new)]
         for brokers in _lost_together(header, away, new, unsettled):
             kept = _with_lost(header, brokers, new, kept)
     if (incidents := tuple(kept)) != header.alerts.incidents:
@@ -76,16 +76,17 @@ def _continued(incident: Outage, present: Collection[BrokerId], header: Header) 
     brokers = tuple(
         broker
         for broker in incident.brokers
-        if broker in present and (broker not in header.departures.last or _may_join(broker, incident, header))
+        if broker in present and (broker not in header.departures.last or _is_of(broker, incident, header, joins=False))
     )
     return incident if brokers == incident.brokers else msgspec.structs.replace(incident, brokers=brokers)
 
 
-def _may_join(broker: BrokerId, incident: Outage, header: Header) -> bool:
-    """Return whether the broker was lost before the incident settled."""
-    left, stopped = header.departures.last, header.clean_stop_ms
-    are_clean = all(each in left and left[each].in_order for each in (incident.broker, broker))
-    within_ms = max(settles_within_ms(header), stopped if are_clean else 0)
+def _is_of(broker: BrokerId, incident: Outage, header: Header, *, joins: bool) -> bool:
+    """Return whether the broker was lost before the incident settled. A clean stop joins one that is still away."""
+    first, own = (header.departures.last.get(each) for each in (incident.broker, broker))
+    are_clean = first and own and first.in_order and own.in_order and first.time_ms == incident.since_ms
+    waits = are_clean and not (joins and incident.broker in header.brokers)
+    within_ms = max(settles_within_ms(header), header.clean_stop_ms if waits else 0)
     return incident.since_ms <= _lost_ms(broker, header) <= incident.since_ms + within_ms
 
 
@@ -131,7 +132,7 @@ def _with_lost(
     for broker in sorted(members.intersection(new), key=lambda each: (_lost_ms(each, header), each)):
         lost_ms = _lost_ms(broker, header)
         related = (one for one in found.values() if not members.isdisjoint((one.broker, *one.brokers)))
-        joined = next((one for one in related if _may_join(broker, one, header)), None)
+        joined = next((one for one in related if _is_of(broker, one, header, joins=True)), None)
         if joined is None:
             changed = _begun(header, broker, lost_ms, found.values())
         else:
