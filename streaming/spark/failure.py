@@ -28,7 +28,10 @@ _RAISED = re.compile(r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception)): (?P<sentence
 _ERROR_CLASS = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
 _NO_ROOM_SENTENCES = tuple(os.strerror(number) for number in NO_ROOM)
 # The words of Java's Kerberos, and of other logins that get their secret from elsewhere.
-_NO_LOGIN = re.compile(r"(?:^javax\.security\.auth\.login\.LoginException: |\[Caused by )(?P<reason>.+?)(?:\]\)|$)")
+_NO_LOGIN = re.compile(
+    r"(?:^javax\.security\.auth\.login\.LoginException: |SaslAuthenticationException: |\[Caused by )"
+    r"(?P<reason>.+?)(?:\]\)|$)"
+)
 _NO_KEY = "asked for a password"
 _OWN_KINDS = {"StreamError", "JournalError", "NewerJournalError", "ForeignOffsetError"}
 

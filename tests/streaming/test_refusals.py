@@ -14,6 +14,7 @@ from streaming.checkpoint.directory import EPOCH_FILE, Checkpoint, Fence
 from streaming.checkpoint.files import drop_torn, fruitless_starts
 from streaming.errors import StreamError
 from streaming.job import check_settings, prepare
+from streaming.spark.failure import stream_error
 from transport.address import JournalAddress, KafkaAddress
 from transport.journal import JournalWriter
 
@@ -193,3 +194,13 @@ def test_kafka_that_cannot_be_reached_is_named_after_the_timeout(streams):
 def test_settings_that_cannot_work_are_refused(streams, changes, words):
     with pytest.raises(StreamError, match=words):
         streams.config(**changes)
+
+
+def test_brokers_that_refuse_the_login_of_a_running_job_are_one_sentence():
+    of_java = (
+        "org.apache.kafka.common.errors.SaslAuthenticationException: invalid credentials with SASL mechanism PLAIN"
+    )
+    said = (
+        "Java cannot log in to Kafka (invalid credentials with SASL mechanism PLAIN). Check [kafka], and for Kerberos"
+    )
+    assert str(stream_error(RuntimeError(of_java))).startswith(said)
