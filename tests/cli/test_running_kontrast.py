@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.embedded.zookeeper import ZooKeeper
 from cli.main import main
 from tests.cli.test_check_every_cluster import now_ms, write, write_cluster
 from tests.clients import zookeeper_client
@@ -22,14 +21,14 @@ def kontrast(command: str, file: Path, *more: str) -> Result:
 
 
 @pytest.fixture
-def file(tmp_path: Path, zookeeper: ZooKeeper) -> Path:
+def file(tmp_path: Path, shared_chroot: str) -> Path:
     """Return the configuration of a cluster in a real ZooKeeper, which holds one broker and the controller's epoch."""
-    with zookeeper_client(zookeeper.connect_string) as client:
+    with zookeeper_client(shared_chroot) as client:
         client.create("/brokers/ids/7", b'{"version":1,"host":"h","port":1}', makepath=True)
         client.create("/controller_epoch", b"1")
     made = tmp_path / "kontrast.toml"
     made.write_text(
-        f'[clusters.orders]\nzookeeper = "{zookeeper.connect_string}"\n'
+        f'[clusters.orders]\nzookeeper = "{shared_chroot}"\n'
         f'[stream]\nfrom = "journal:{tmp_path}/changes"\nto = "journal:{tmp_path}/derived"\n'
         f'checkpoint = "{tmp_path}/checkpoint"\n'
     )
@@ -61,9 +60,9 @@ def test_without_a_fresh_heartbeat_zookeeper_answers(tmp_path, rows, file, last_
     assert (explained.exit_code, READ in explained.stderr) == (1, True)
 
 
-def test_a_named_zookeeper_is_asked_whatever_runs(tmp_path, rows, file, zookeeper):
+def test_a_named_zookeeper_is_asked_whatever_runs(tmp_path, rows, file, shared_chroot):
     write_cluster(tmp_path / "derived", rows, "orders")
-    done = kontrast("explain controller", file, "--zookeeper", zookeeper.connect_string, "--cluster", "orders")
+    done = kontrast("explain controller", file, "--zookeeper", shared_chroot, "--cluster", "orders")
     assert (done.exit_code, done.stderr) == (1, "")
 
 
