@@ -70,6 +70,7 @@ class MutableState:
         header.position = record.position
         if record.zxid > header.zxid:
             header.zxid = record.zxid
+            header.read.is_ahead = False  # newer than all that the read found
         self.record = record
 
     def next_record(self, record: Record) -> None:

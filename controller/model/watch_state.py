@@ -54,7 +54,7 @@ class NewestRead(msgspec.Struct, array_like=True):
     deletions: tuple[str, ...] = ()
     cut_failover: bool = False  # when it began, the controller still had states to write in its failover
     ended: tuple[BrokerId, ...] = ()  # brokers whose registration before the read is over
-    is_ahead: bool = False  # neither a heartbeat nor a state came since a read, whose states may thus be newer
+    is_ahead: bool = False  # nothing newer came since a read, whose states may thus be newer than a change
 
 
 class Clocks(msgspec.Struct, array_like=True):

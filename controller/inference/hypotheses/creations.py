@@ -31,7 +31,7 @@ def created_without_broker(tx: Transaction, write: ObservedWrite) -> Iterator[Hy
     the broker leads no partition and is in no ISR, no other write shows its request. No request precedes a failover.
     """
     event, missing = missing_brokers(tx, write)
-    if event is None or event.last_write_ms or event.kind is EventKind.CONTROLLER_FAILOVER:
+    if event is None or event.kind is EventKind.CONTROLLER_FAILOVER:
         return
     states = [tx.state.topics[tp.topic].partitions[tp.partition].zk_state for tp in tx.certainty.waiting(event)]
     if all(state is None or missing.isdisjoint(state.isr) for state in states):
