@@ -22,8 +22,8 @@ from dashboards.drawn_map.canvas import segment
 from dashboards.drawn_map.map import picture_of
 from dashboards.drawn_timeline.picture import STYLE
 from dashboards.page import interface
+from dashboards.page.interface import Answer, Resources, named, recent
 from dashboards.page.newest_pages import NewestPages, PageConfig, PageState, RenderedPage, compressed
-from dashboards.page.resources import Answer, Resources, named, recent
 from dashboards.page.templates import render
 from dashboards.serving.http import Pool
 from outputs.reading import FOLLOWED_OUTPUTS, ReadingCounts
