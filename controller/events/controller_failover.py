@@ -201,8 +201,9 @@ def _is_among_removals(tx: Transaction, event: Event) -> bool:
 
     The controller has just written in the event, or it loads, and removes notifications before anything else.
     Otherwise a request that ZooKeeper does not show may come before the event.
-    A departure with a broker that is back may have been missed, or handled in parts, but a load has read the brokers
-    long before its first write. To retry a topic's deletion may wait for a broker, also for one that shuts down unseen.
+    A departure with a broker that is back may have been missed, or handled in parts, but a load had read the brokers
+    before one of them that came back late in its term. To retry a topic's deletion may wait for a broker, also for one
+    that shuts down unseen.
     """
     header, loads = tx.header, event.kind is EventKind.CONTROLLER_FAILOVER
     deletes = event.kind is EventKind.TOPIC_DELETION and event.first_write_ms > 0
@@ -213,11 +214,12 @@ def _is_among_removals(tx: Transaction, event: Event) -> bool:
     if silent or notified or (loads and not header.term.began_ms):
         return False
     failed = event.failed_brokers
-    seen = header.term.began_ms + timing.BROKERS_READ.of(header.partitions) if loads else header.time_ms
+    read_ms = header.term.began_ms + timing.BROKERS_READ_AT_LAST.of(header.partitions) if loads else header.time_ms
+    lost_ms = header.former.deposed_ms or header.time_ms
     back = {
         broker
         for broker, known in header.brokers.items()
-        if broker in failed or (known.epoch >= event.zxid and known.since_ms <= seen)
+        if broker in failed or (known.epoch >= event.zxid and not read_ms < known.since_ms <= lost_ms)
     }
     return back.isdisjoint(failed) and any(
         action.at_batch == event.next_batch and action.replica not in back

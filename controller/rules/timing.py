@@ -32,6 +32,7 @@ BROKERS_READ: Final = Time(
     "one broker that left sooner was read as gone. 59 brokers that left 43 ms to 4 s after an election were read as "
     "registered.",
 )
+BROKERS_READ_AT_LAST: Final = Time(500, 0, "Until a new process had read the topics, which it reads just afterwards.")
 TOPICS_READ: Final = Time(
     20,
     0,
