@@ -151,6 +151,8 @@ def _advice(helped: int, lost: Affected, header: Header) -> Advice | None:
             "return becomes leader where unclean elections are allowed."
         )
     look = "Bring back the named brokers with their data, so that no record is lost. "
+    if not lost.with_empty_isr.count and header.brokers.keys() >= {*lost.brokers}:
+        look = f"{kinds.LOG_DIR_FAILED.advice.look} Rescue its data, because no other replica in sync has it. "
     if not helped:
         return Advice(look + "No other live broker has a replica, so no election can help.")
     look += f"An unclean election makes only {helped} of {lost.partitions} usable."

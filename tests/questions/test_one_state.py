@@ -391,7 +391,11 @@ def test_a_failed_disk_is_one_page_with_all_its_damage_and_the_disk_as_its_step(
     story.state("ledger", 0, 1, 1, [1, 3])
     each = of_story(story.to_the_present())
     assert titles_of(each) == {"disk: 1 offline, 1 rejects acks=all (ledger): replace the disk"}
-    assert [row.alert for row in each.picture.alerts if row.severity.value == "page"] == ["PartitionsOffline"]
+    page = next(row for row in each.picture.alerts if row.severity.value == "page")
+    assert (page.alert, page.action.partition(".")[0]) == (
+        "PartitionsOffline",
+        "Replace the disk, then restart the broker",
+    )
     assert check(each.picture).state.event == "Broker 2 reported a failed log directory"
     assert_alike(each)
 
