@@ -211,7 +211,8 @@ def _is_among_removals(tx: Transaction, event: Event) -> bool:
         return False
     silent = event.last_write_ms and header.time_ms - event.last_write_ms > timing.FIRST_WRITE.of(header.partitions)
     notified = not event.last_write_ms and header.triggers.has_notifications
-    if silent or notified or (loads and not header.term.began_ms):
+    was_hidden = event.time_ms <= header.feed.caught_up_ms or (loads and not header.term.began_ms)
+    if silent or notified or was_hidden:  # a gap hides what came before the event, and what a load read
         return False
     failed = event.failed_brokers
     read_ms = header.term.began_ms + timing.BROKERS_READ_AT_LAST.of(header.partitions) if loads else header.time_ms

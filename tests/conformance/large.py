@@ -105,6 +105,7 @@ LARGE: Mapping[str, Known] = {
             "rm_underreplicatedpartitions": 1,
         },
         cut=[3, 4, 7],
+        impaired=[16405],
     ),
     "large11": Known(
         {3: (DEPOSED, Parted(0, 0, 258, 258)), 4: (DEPOSED, Parted(0, 36, 28, 18))},
@@ -116,6 +117,6 @@ LARGE: Mapping[str, Known] = {
         },
         cut=[4],
         # A reassignment across a takeover. The rows know the adding replicas, the znodes of this release do not.
-        impaired=[12269, 12272, 12437, 12450],
+        impaired=[10215, 10711, 12259, 12269, 12272, 12353, 12437, 12450, 13363, 13367, 13378],
     ),
 }
