@@ -168,6 +168,7 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
     if header.phase is not FOLLOWING:
         return
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
+    header.shutdowns.end_all()
     _show_again(tx, tx.state.every(lambda partition: partition.state is PartitionState.OFFLINE))
     migration.claims_ms = (*migration.claims_ms, header.time_ms)[-_CLAIMS_KEPT:]
     follow(header, PhaseEvidence.CLAIM_WITH_OFFSET if migration.offset > 0 else PhaseEvidence.CLAIM)
