@@ -26,7 +26,7 @@ from controller.events import (
     topic_deletion,
 )
 from controller.events.broker_change import forget_unseen_brokers, publish_broker
-from controller.events.controller_change import adopt, publish_controller
+from controller.events.controller_change import adopt, publish_controller, take_over_if_due
 from controller.machines.partition_machine import with_initial_states
 from controller.model.context import FOLLOWING, LOADING
 from controller.model.topics import Topic
@@ -101,6 +101,7 @@ def end_gap(tx: Transaction) -> None:
         return
     feed.catches_up, feed.caught_up_ms = False, tx.header.time_ms
     tx.header.read.is_ahead = True
+    take_over_if_due(tx)  # of the /controller that was known, if the gap hid only its epoch
     if tx.header.acting:
         partition_reassignment.judge_unseen(tx)
 
