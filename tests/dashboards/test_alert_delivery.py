@@ -120,7 +120,7 @@ def test_an_alert_is_delivered_as_it_opens_as_it_changes_and_as_it_ends(alertman
         assert alert["annotations"] == {
             "alert_id": "PartitionsOffline%2Forders-7",
             "rank": "000",
-            "summary": "north: 4,000 partitions offline: bring broker 1 back",
+            "summary": "north: 4,000 offline (orders): bring broker 1 back",
             "description": "broker 1 crashed",
             "expected": "broker 2 is elected at once",
             "action": "bring broker 1 back",
