@@ -169,6 +169,8 @@ def claimed(tx: Transaction, znode: ControllerZnode, record: Record) -> None:
         return
     controller_failover.abort_in_flight_events(tx, header.former.deposed)
     header.shutdowns.end_all()
+    for broker in header.departures.last:
+        broker_change.touch_hosted(tx.state, broker)
     _show_again(tx, tx.state.every(lambda partition: partition.state is PartitionState.OFFLINE))
     migration.claims_ms = (*migration.claims_ms, header.time_ms)[-_CLAIMS_KEPT:]
     follow(header, PhaseEvidence.CLAIM_WITH_OFFSET if migration.offset > 0 else PhaseEvidence.CLAIM)

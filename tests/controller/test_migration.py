@@ -69,6 +69,17 @@ def test_every_phase_but_the_first_is_entered_by_some_evidence_and_left_by_some(
     assert {evidence for left in NEXT_PHASE.values() for evidence in left} == set(PhaseEvidence)
 
 
+def test_a_dead_member_of_an_isr_is_judged_again_once_kraft_leads():
+    history = a_cluster()
+    history.write("/config/topics/t0", {"version": 1, "config": {"min.insync.replicas": "2"}})
+    history.migration()
+    history.controller_dies(3)
+    history.broker_leaves(2)
+    assert history.row("t0", 0).problem == "under_min_isr"
+    history.kraft_claims(3001, 3, 2)
+    assert history.row("t0", 0).problem is None
+
+
 def test_a_broker_takes_over_from_every_phase_in_which_kraft_leads():
     assert all(PhaseEvidence.BROKER_CLAIMED in NEXT_PHASE[phase] for phase in LED_BY_KRAFT)
 

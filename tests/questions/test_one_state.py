@@ -392,10 +392,7 @@ def test_a_failed_disk_is_one_page_with_all_its_damage_and_the_disk_as_its_step(
     each = of_story(story.to_the_present())
     assert titles_of(each) == {"disk: 1 offline, 1 rejects acks=all (ledger): replace the disk"}
     page = next(row for row in each.picture.alerts if row.severity.value == "page")
-    assert (page.alert, page.action.partition(".")[0]) == (
-        "PartitionsOffline",
-        "Replace the disk, then restart the broker",
-    )
+    assert (page.alert, page.action[:42]) == ("PartitionsOffline", "Replace the disk, then restart the broker.")
     assert check(each.picture).state.event == "Broker 2 reported a failed log directory"
     assert_alike(each)
 
