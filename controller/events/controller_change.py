@@ -196,6 +196,7 @@ def take_over_if_due(tx: Transaction) -> None:
         _end_edited_term(tx, f"/controller_epoch is {header.controller_epoch}, so /controller is of a later election")
     if _is_of_an_epoch_read_alone(header):
         controller_failover.forget_in_flight_events(tx)
+        migration.broker_claimed(tx)
         _begin_term(tx.state, 0)
         _judge_again(tx.state)
         partition_reassignment.adopt(tx)
