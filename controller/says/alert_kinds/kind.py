@@ -44,5 +44,5 @@ class AlertKind(msgspec.Struct, frozen=True, kw_only=True):
         return self.advice.in_words()
 
 
-page, warn, info = (partial(AlertKind, severity=severity) for severity in Severity)
+page, warn, info = (partial(AlertKind, severity=each) for each in (Severity.PAGE, Severity.WARN, Severity.INFO))
 """Makers of kinds of each severity."""
