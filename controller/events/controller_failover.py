@@ -25,6 +25,7 @@ from controller.model import shutdown_requests
 from controller.model.context import Header
 from controller.model.event import Event, EventKind
 from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, StateEntry, StopEntry
+from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
 from controller.rules.assignment import ReplicaAssignment
@@ -75,9 +76,15 @@ def _load_named_partitions(tx: Transaction) -> None:
             tx.state.put_topic(name, deletion_requests.with_refused(replace(topic, partitions=kept)))
 
 
-def is_loading(header: Header) -> bool:
+def is_loading(state: MutableState) -> bool:
     """Return whether the controller took over so lately that it still loads the topics, without notifications."""
-    return not header.has_passed(timing.TOPICS_READ, header.term.began_ms)
+    header = state.header
+    return was_before_load(state) or not header.has_passed(timing.TOPICS_READ, header.term.began_ms)
+
+
+def was_before_load(state: MutableState) -> bool:
+    """Return whether the record's write came before the controller's election, so that its load read it after a gap."""
+    return state.record.mzxid < state.header.term.controller_zxid
 
 
 def may_have_read(header: Header, event: Event) -> bool:

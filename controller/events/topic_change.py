@@ -42,7 +42,7 @@ def topic_written(tx: Transaction, name: str, znode: TopicZnode) -> None:
         tx.state.put_topic(name, replace(topic, partitions=partitions, refused={}))
         return
     added = [number for number in znode.partitions if number not in before.partitions]
-    is_loading = tx.header.acting and controller_failover.is_loading(tx.header)
+    is_loading = tx.header.acting and controller_failover.is_loading(tx.state)
     is_notified = tx.header.acting and not is_loading
     refused: dict[PartitionId, ReplicaAssignment] = {}
     if topic.queued_for_deletion and is_notified:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from controller.contract.ids import BrokerId, ControllerEpoch, TopicPartition
 from controller.contract.leader_and_isr import LeaderAndIsr
+from controller.events import controller_failover
 from controller.events.topic_deletion import ANSWERED_IN_TIME
 from controller.machines import partition_machine
 from controller.model.brokers import Broker
@@ -96,10 +97,14 @@ def work_off(tx: Transaction, broker: BrokerId) -> None:
 def resumed_by(state: MutableState, before: LeaderAndIsr | None, written: LeaderAndIsr) -> UnfencedController | None:
     """Return the deposed controller whose own write this is, None for a write by a leader or within its term."""
     header = state.header
-    if state.record.mzxid < header.term.controller_zxid:
-        return None  # a gap hid it
+    if controller_failover.was_before_load(state):
+        return None
     deposed = next((each for each in header.former.unfenced.values() if each.epoch == written.controller_epoch), None)
-    return deposed if before is None or written.leader_epoch > before.leader_epoch else None
+    if before is None:
+        return deposed
+    # Of several writes, the last may be a leader's, and the others from before.
+    is_one = written.partition_epoch == before.partition_epoch + 1
+    return deposed if is_one and written.leader_epoch > before.leader_epoch else None
 
 
 def resume_author(tx: Transaction) -> None:

@@ -39,7 +39,8 @@ COMPLETED_UNREAD: Final = "reassignment-completed-unread"  # the rule of inferen
 def topic_written(tx: Transaction, name: str, before: Topic | None, znode: TopicZnode) -> None:
     """Compare the assignments in a topic's znode with the expected assignments."""
     unfenced_controller.resume_author(tx)
-    loads = unfenced_controller.goes_on(tx) and controller_failover.load_in_flight(tx) is not None
+    is_read = unfenced_controller.goes_on(tx) or controller_failover.was_before_load(tx.state)
+    loads = is_read and controller_failover.load_in_flight(tx) is not None
     for number in tx.state.topics[name].partitions:
         tp, written = TopicPartition(name, number), assignment_in(znode, number)
         partition = tx.state.partition(tp)
@@ -114,14 +115,15 @@ def _was_reassigned(
 ) -> bool:
     """Return whether a reassignment ended whose course was not seen.
 
-    Such a partition has a replica in sync that was never assigned, or its ISR and its znode are as requested. Up
-    to 2.3 only the request shows the target. If somebody removed it, live replicas have left both ISR and znode.
+    Such a partition has a replica in sync that was never assigned, or its znode is as requested. Up to 2.3 only the
+    request shows the target. If somebody removed it, live replicas have left both ISR and znode.
     """
     asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in header.triggers.reassign or ()}
     dropped = set(partition.replicas) - set(written.replicas)
     unasked = bool(dropped) and dropped <= header.brokers.keys() and not header.profile.reassigns_in_topic_znode
-    ends = unasked or (tp.topic, tp.partition, written.replicas) in asked
-    return (ends and set(state.isr) == set(written.replicas)) or not set(state.isr) <= set(partition.replicas)
+    is_asked = (tp.topic, tp.partition, written.replicas) in asked
+    left = unasked and set(state.isr) == set(written.replicas)
+    return is_asked or left or not set(state.isr) <= set(partition.replicas)
 
 
 def _is_by_api(state: MutableState, partition: Partition, written: ReplicaAssignment) -> bool:
@@ -138,7 +140,7 @@ def _is_by_api(state: MutableState, partition: Partition, written: ReplicaAssign
 
 
 def _same(header: Header, due: ReplicaAssignment, written: ReplicaAssignment) -> bool:
-    if header.profile.reassigns_in_topic_znode:
+    if header.profile.reassigns_in_topic_znode or not due.is_being_reassigned:
         return written == due
     # Up to 2.3 the znode holds only the list of old and new replicas together, in the order of a hash set.
     return set(written.replicas) == set(due.replicas)
