@@ -28,13 +28,12 @@ from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, S
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
-from controller.rules.assignment import ReplicaAssignment
+from controller.rules.assignment import UNNAMED
 from controller.rules.states import ReplicaState
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.transaction import Transaction
 
 _INELIGIBLE: Final = ReplicaState.DELETION_INELIGIBLE
-_UNNAMED: Final = ReplicaAssignment(())  # of a partition that its topic's znode lacks
 
 
 def run(tx: Transaction) -> None:
@@ -68,7 +67,7 @@ def _load_named_partitions(tx: Transaction) -> None:
     controller did not know when it rewrote the znode, or that were removed by hand.
     """
     for name, topic in list(tx.state.topics):
-        unnamed = [number for number, found in topic.partitions.items() if found.zk_assignment == _UNNAMED]
+        unnamed = [number for number, found in topic.partitions.items() if found.zk_assignment == UNNAMED]
         for number in unnamed:
             tx.events.take_back(TopicPartition(name, number), bool)  # every action
         if topic.refused or unnamed:

@@ -36,6 +36,7 @@ from controller.model.event import EventKind
 from controller.model.leadership import StateChange, Write, state_in
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
+from controller.rules.assignment import UNNAMED
 from controller.rules.states import PartitionState
 from controller.says.alert_kinds import kinds
 from controller.says.alert_kinds.divergences import Disagreement
@@ -125,7 +126,10 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if partition is None:
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
         occurrences.note(tx.state, Disagreement.ORPHAN_STATE, cause, about=str(tp))
-        return
+        if tx.header.phase is FOLLOWING or tx.header.profile.fences_writes or tx.state.topic(tp.topic) is None:
+            return
+        # A deposed controller that did not know the partition rewrote the topic's znode. The present one may know it.
+        partition = Partition(tuple(znode.isr), zk_assignment=UNNAMED)
     written = state_in(znode, version)
     before = partition.zk_state
     if before == written:

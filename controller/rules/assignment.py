@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -49,6 +50,9 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return ReplicaAssignment(
             replicas=replicas, adding=_without(replicas, origin), removing=_without(replicas, target)
         )
+
+
+UNNAMED: Final = ReplicaAssignment(())  # of a partition that its topic's znode lacks
 
 
 def _without(replicas: Sequence[BrokerId], others: Iterable[BrokerId]) -> tuple[BrokerId, ...]:

@@ -86,6 +86,11 @@ def reassigned_again(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesi
 def _reassign(tx: Transaction, write: ObservedWrite) -> None:
     tx.events.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {write.tp} was reassigned to the replicas it has")
     partition_reassignment.run(tx, write.tp, write.partition.assignment)
+    shown = write.partition.zk_assignment
+    if shown is not None and not tx.header.profile.reassigns_in_topic_znode:
+        # Its request was not read, and is not done, so the topic's znode stays as it is.
+        now = tx.state.topics[write.tp.topic].partitions[write.tp.partition]
+        tx.state.put_partition(write.tp, replace(now, zk_assignment=shown, pending_assignments=()))
 
 
 def unclean_election(_: Transaction, write: ObservedWrite) -> Iterator[Hypothesis]:
