@@ -45,7 +45,8 @@ def topic_written(tx: Transaction, name: str, before: Topic | None, znode: Topic
         tp, written = TopicPartition(name, number), assignment_in(znode, number)
         partition = tx.state.partition(tp)
         if loads and partition is not None and written != partition.assignment:
-            tx.state.put_partition(tp, partition.with_assignment(written))
+            found = replace(partition, zk_assignment=None, pending_assignments=()).with_assignment(written)
+            tx.state.put_partition(tp, found)
             controller_failover.load_again(tx, tp)
         else:
             assignment_written(tx, tp, written)
@@ -163,6 +164,7 @@ def _reassigned(tx: Transaction, tp: TopicPartition, partition: Partition, writt
         with deferral.deferring(tx, [event for event in deferral.deferrable(tx) if event not in creations]):
             tx.events.begin(EventKind.API_PARTITION_REASSIGNMENT, f"partition {tp} moves to {list(written.target)}")
             partition_reassignment.run(tx, tp, written)
+        tx.header.term.note_act(tx.header.time_ms)  # only the controller's write shows the request
     else:
         tx.state.put_partition(tp, partition.with_assignment(written))
     reassigned = tx.state.partition(tp)

@@ -112,7 +112,7 @@ class Term(msgspec.Struct, array_like=True):
         self.active = active
 
     def note_act(self, time_ms: int) -> None:
-        """Note a write of a partition's state, or the removal of a request."""
+        """Note a write that shows the controller at work, or the removal of a request."""
         self.acted_ms = time_ms
 
     def note_removal(self) -> None:

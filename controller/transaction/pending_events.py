@@ -215,7 +215,9 @@ class PendingEvents:
         for action in reversed(taken):
             self.withdraw(tp, action)
         for replica, state in states.items():
-            partition = _in_state(partition, replica, state)
+            # A replica that the topic's znode no longer names has left, whatever moved it.
+            has_left = replica is not None and not (replica in partition.replicas or partition.pending_assignments)
+            partition = _in_state(partition, replica, ReplicaState.NON_EXISTENT if has_left else state)
         self._state.put_partition(tp, replace(partition, queue=tuple(kept)))
 
     def _may_enter(self, partition: Partition, change: StateChange, state: int) -> bool:
