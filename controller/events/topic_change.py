@@ -166,6 +166,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
         return
     # A removal that was not seen is taken for a deletion, because the gap may hide its request.
     is_asked = topic.queued_for_deletion or record.resync or record.kind is not RecordKind.DELETED
+    is_asked = is_asked or _was_taken_offline(tx.state, topic)
     if tx.header.phase is FOLLOWING:
         if tx.header.led_by_kraft:
             migration.topic_deleted(tx.state, name, asked=is_asked)
@@ -186,6 +187,12 @@ def topic_removed(tx: Transaction, name: str) -> None:
     is_forgotten = is_asked or not tx.header.acting
     leaked = () if is_forgotten else tuple(sorted({*topic.leaked, *topic.partitions}))
     _keep(tx.state, name, replace(_settings_of(topic), leaked=leaked, leaked_epoch=tx.header.controller_epoch))
+
+
+def _was_taken_offline(state: MutableState, topic: Topic) -> bool:
+    """Return whether a partition is offline although its replicas live, as in a deletion whose request was not read."""
+    offline = (each for each in topic.partitions.values() if each.state is PartitionState.OFFLINE)
+    return any(state.live.issuperset(each.replicas) and not each.offline_dirs for each in offline)
 
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:
