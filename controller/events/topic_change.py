@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from controller.alerts import occurrences
 from controller.contract.consequences import consequence_of
-from controller.contract.ids import UNKNOWN_ZXID, PartitionId, TopicPartition
+from controller.contract.ids import NO_LEADER, UNKNOWN_ZXID, PartitionId, TopicPartition
 from controller.contract.records import Record, RecordKind
 from controller.contract.znodes import ConfigZnode, TopicZnode, ZnodeError, decode
 from controller.events import controller_failover, fenced_controller, flawed_znodes, migration, topic_deletion
@@ -166,7 +166,7 @@ def topic_removed(tx: Transaction, name: str) -> None:
         return
     # A removal that was not seen is taken for a deletion, because the gap may hide its request.
     is_asked = topic.queued_for_deletion or record.resync or record.kind is not RecordKind.DELETED
-    is_asked = is_asked or _was_taken_offline(tx.state, topic)
+    is_asked = is_asked or any(_was_taken_offline(tx.state, each) for each in topic.partitions.values())
     if tx.header.phase is FOLLOWING:
         if tx.header.led_by_kraft:
             migration.topic_deleted(tx.state, name, asked=is_asked)
@@ -189,10 +189,11 @@ def topic_removed(tx: Transaction, name: str) -> None:
     _keep(tx.state, name, replace(_settings_of(topic), leaked=leaked, leaked_epoch=tx.header.controller_epoch))
 
 
-def _was_taken_offline(state: MutableState, topic: Topic) -> bool:
+def _was_taken_offline(state: MutableState, partition: Partition) -> bool:
     """Return whether a partition is offline although its replicas live, as in a deletion whose request was not read."""
-    offline = (each for each in topic.partitions.values() if each.state is PartitionState.OFFLINE)
-    return any(state.live.issuperset(each.replicas) and not each.offline_dirs for each in offline)
+    value = partition.zk_state
+    is_offline = partition.state is PartitionState.OFFLINE or (value is not None and value.leader == NO_LEADER)
+    return is_offline and state.live.issuperset(partition.replicas) and not partition.offline_dirs
 
 
 def settings_written(tx: Transaction, name: str, znode: ConfigZnode) -> None:

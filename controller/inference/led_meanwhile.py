@@ -37,18 +37,16 @@ def count_as_online_after(tx: Transaction, event: Event, tps: Iterable[TopicPart
             tx.state.put_partition(tp, replace(partition, state=PartitionState.ONLINE))
 
 
-def count_as_online(tx: Transaction, tps: Iterable[TopicPartition]) -> None:
-    """Let the partitions among these be Online again that a live broker leads."""
+def count_as_online(tx: Transaction, tps: Iterable[TopicPartition], cause: str = "") -> None:
+    """Let the partitions among these be Online again that a live broker leads, in an event of this cause."""
     led = {tp: tx.state.topics[tp.topic].partitions[tp.partition] for tp in tps}
     led = {tp: partition for tp, partition in led.items() if _is_led(tx.state, tp)}
     if not led:
         return
     leaders = sorted({partition.zk_state.leader for partition in led.values() if partition.zk_state})
+    missed = f"{listed(leaders, 'was')} back before the controller missed {plural(len(leaders), 'it', 'them')}"
     with tx.events.inferring(RULE):
-        tx.events.begin(
-            EventKind.BROKER_CHANGE,
-            f"{listed(leaders, 'was')} back before the controller missed {plural(len(leaders), 'it', 'them')}",
-        )
+        tx.events.begin(EventKind.BROKER_CHANGE, cause or missed)
     tx.events.begin_batch()
     for tp, partition in led.items():
         states = {"from_state": partition.state, "to_state": PartitionState.ONLINE}

@@ -29,6 +29,7 @@ from controller.inference.expected_writes import count_isr_change, match_expecte
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
 from controller.inference.hypotheses.table import RULES, Rule
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
+from controller.inference.led_meanwhile import count_as_online
 from controller.inference.read_by_load import shows_failure_read
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
@@ -134,12 +135,15 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     before = partition.zk_state
     if before == written:
         return
-    if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
-        # The controller never elects a broker that is shutting down, so this broker no longer is.
-        tx.header.shutdowns.end((written.leader,))
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, loaded(partition, written, tx.state.live))
         return
+    if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
+        # The controller never elects a broker that is shutting down, so this broker no longer is.
+        tx.header.shutdowns.end((written.leader,))
+        stays = f"broker {written.leader} was elected, so it does not shut down"
+        count_as_online(tx, tx.state.hosted_by(written.leader), stays)
+        partition = tx.state.topics[tp.topic].partitions[tp.partition]
     if partition.offline_dirs:
         partition = _where_elected(partition, written)
         tx.state.put_partition(tp, partition)
