@@ -135,15 +135,17 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     before = partition.zk_state
     if before == written:
         return
+    is_elected = before is None or before.leader != written.leader
+    if is_elected and written.leader in tx.header.shutdowns.under_way:
+        # The controller never elects a broker that is shutting down, so this broker no longer is.
+        tx.header.shutdowns.end((written.leader,))
+        if tx.header.phase is FOLLOWING:
+            stays = f"broker {written.leader} was elected, so it does not shut down"
+            count_as_online(tx, tx.state.hosted_by(written.leader), stays)
+            partition = tx.state.topics[tp.topic].partitions[tp.partition]
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, loaded(partition, written, tx.state.live))
         return
-    if written.leader in tx.header.shutdowns.under_way and (before is None or before.leader != written.leader):
-        # The controller never elects a broker that is shutting down, so this broker no longer is.
-        tx.header.shutdowns.end((written.leader,))
-        stays = f"broker {written.leader} was elected, so it does not shut down"
-        count_as_online(tx, tx.state.hosted_by(written.leader), stays)
-        partition = tx.state.topics[tp.topic].partitions[tp.partition]
     if partition.offline_dirs:
         partition = _where_elected(partition, written)
         tx.state.put_partition(tp, partition)
