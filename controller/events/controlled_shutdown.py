@@ -130,12 +130,12 @@ def give_up_on_missing(tx: Transaction) -> None:
         tx.requests.undo(event.id)
 
 
-def give_up_on_unanswered(tx: Transaction) -> None:
+def give_up_on_unanswered(tx: Transaction) -> list[BrokerId]:
     """Take back attempts that only the backoff showed, and that the controller would have answered by a write.
 
-    The broker did not ask again, so it does not shut down.
+    Return their brokers, which did not ask again, so they do not shut down.
     """
-    header = tx.header
+    header, staying = tx.header, list[BrokerId]()
     for event in list(header.events.values()):
         if event.inferred_by != ASKED_AGAIN or event.begun or not event.writes_due:
             continue
@@ -143,8 +143,9 @@ def give_up_on_unanswered(tx: Transaction) -> None:
             continue
         stays = {broker for broker, asked_ms in header.shutdowns.last_asked_ms.items() if asked_ms == event.time_ms}
         tx.requests.undo(event.id)
-        header.shutdowns.end(stays)
         header.shutdowns.expect_no_more(stays)
+        staying += stays
+    return staying
 
 
 def _moves_leaders(certainty: CertaintyRules, event: Event) -> bool:

@@ -7,13 +7,15 @@ the cluster after another controller had elected the leader.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
 
-from controller.contract.ids import TopicPartition
+from controller.contract.ids import BrokerId, TopicPartition
+from controller.model.context import FOLLOWING
 from controller.model.event import Event, EventKind
-from controller.model.leadership import StateChange
+from controller.model.leadership import AnyAction, StateChange
 from controller.model.mutable_state import MutableState
 from controller.rules.states import PartitionState
 from controller.transaction.transaction import Transaction
@@ -35,6 +37,25 @@ def count_as_online_after(tx: Transaction, event: Event, tps: Iterable[TopicPart
         if _is_led(tx.state, tp):
             partition = tx.state.topics[tp.topic].partitions[tp.partition]
             tx.state.put_partition(tp, replace(partition, state=PartitionState.ONLINE))
+
+
+def let_stay(tx: Transaction, brokers: Iterable[BrokerId]) -> None:
+    """Let brokers lead on that seemed to shut down, and take back that this took partitions offline."""
+    for broker in [broker for broker in brokers if broker in tx.header.shutdowns.under_way]:
+        tx.header.shutdowns.end((broker,))
+        tps = tx.state.hosted_by(broker) if tx.header.phase is FOLLOWING else ()  # the end of a read sets them up
+        for tp in tps:
+            replicas = tx.state.topics[tp.topic].partitions[tp.partition].replicas
+            tx.events.take_back(tp, partial(_is_by_shutdown, tx, replicas))
+        count_as_online(tx, tps, f"broker {broker} does not shut down")
+
+
+def _is_by_shutdown(tx: Transaction, replicas: tuple[BrokerId, ...], action: AnyAction) -> bool:
+    """Return whether a failure of other brokers than the partition's took it offline, because its leader shuts down."""
+    if not isinstance(action, StateChange) or action.replica is not None or action.to_state != PartitionState.OFFLINE:
+        return False
+    failed = tx.events.open_event(action.event).failed_brokers
+    return bool(failed) and failed.keys().isdisjoint(replicas)
 
 
 def count_as_online(tx: Transaction, tps: Iterable[TopicPartition], cause: str = "") -> None:

@@ -29,7 +29,7 @@ from controller.inference.expected_writes import count_isr_change, match_expecte
 from controller.inference.hypotheses.observed_write import Hypothesis, ObservedWrite, WideHypothesis
 from controller.inference.hypotheses.table import RULES, Rule
 from controller.inference.isr_change import change_isr, match_across_unread_isr_change
-from controller.inference.led_meanwhile import count_as_online
+from controller.inference.led_meanwhile import let_stay
 from controller.inference.read_by_load import shows_failure_read
 from controller.inference.read_together import shows_both_read
 from controller.model.context import FOLLOWING
@@ -135,14 +135,9 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     before = partition.zk_state
     if before == written:
         return
-    is_elected = before is None or before.leader != written.leader
-    if is_elected and written.leader in tx.header.shutdowns.under_way:
-        # The controller never elects a broker that is shutting down, so this broker no longer is.
-        tx.header.shutdowns.end((written.leader,))
-        if tx.header.phase is FOLLOWING:
-            stays = f"broker {written.leader} was elected, so it does not shut down"
-            count_as_online(tx, tx.state.hosted_by(written.leader), stays)
-            partition = tx.state.topics[tp.topic].partitions[tp.partition]
+    if before is None or before.leader != written.leader:
+        let_stay(tx, (written.leader,))  # the controller never elects a broker that is shutting down
+        partition = tx.state.partition(tp) or partition
     if tx.header.phase is not FOLLOWING:
         tx.state.put_partition(tp, loaded(partition, written, tx.state.live))
         return
@@ -303,7 +298,8 @@ def _accept(tx: Transaction, tp: TopicPartition, partition: Partition, written: 
         cause = f"partition {tp} was written, but no rule of the controller explains the write"
         note_unexplained(tx.state, tp, partition, written)
         tx.state.count_write(explained=False)
-    tx.header.shutdowns.end((written.leader,))  # no rule gives the write, so its shutdown was inferred wrongly
+    let_stay(tx, (written.leader,))  # no rule gives the write, so its shutdown was inferred wrongly
+    partition = tx.state.partition(tp) or partition
     tx.events.begin(EventKind.UNEXPLAINED, cause)
     for action in reversed(partition.queue):
         tx.events.withdraw(tp, action)

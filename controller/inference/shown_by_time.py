@@ -32,7 +32,7 @@ from controller.events import broker_change, controlled_shutdown, controller_fai
 from controller.events.broker_change import without_online_leader
 from controller.inference import expected_writes
 from controller.inference.expected_writes import give_up
-from controller.inference.led_meanwhile import RULE, count_as_online, count_as_online_after
+from controller.inference.led_meanwhile import RULE, count_as_online, count_as_online_after, let_stay
 from controller.machines import partition_machine
 from controller.machines.partition_machine import trigger_online
 from controller.model.context import Header
@@ -119,7 +119,7 @@ def judge(tx: Transaction) -> None:
         return
     judge_owed(tx)
     judge_never_missed(tx)
-    controlled_shutdown.give_up_on_unanswered(tx)
+    let_stay(tx, controlled_shutdown.give_up_on_unanswered(tx))
     partition_reassignment.forget_unloaded(tx)
     expected_writes.give_up_on_overtaken(tx)
     judge_needless(tx)
@@ -146,7 +146,7 @@ def _keep_from_shutting_down(tx: Transaction, event: Event) -> None:
     """Count brokers as staying whose inferred controlled shutdown did not take them out of their ISRs."""
     if event.kind is EventKind.CONTROLLED_SHUTDOWN:
         stay = {action.replica for action in tx.certainty.actions_of(event) if isinstance(action, RemoveFromIsr)}
-        tx.header.shutdowns.end(stay)
+        let_stay(tx, stay)
 
 
 def mends_nothing(tx: Transaction, event: Event) -> bool:
