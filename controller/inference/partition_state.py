@@ -127,9 +127,11 @@ def state_written(tx: Transaction, tp: TopicPartition, znode: StateZnode, versio
     if partition is None:
         cause = f"{tp} has a state but is not in its topic's assignment: the topic may be half deleted, or was edited"
         occurrences.note(tx.state, Disagreement.ORPHAN_STATE, cause, about=str(tp))
-        if tx.header.phase is FOLLOWING or tx.header.profile.fences_writes or tx.state.topic(tp.topic) is None:
+        is_its_own = znode.controller_epoch == tx.header.controller_epoch
+        topic = tx.state.topic(tp.topic)
+        if tx.header.phase is FOLLOWING or not is_its_own or topic is None or not topic.exists:
             return
-        # A deposed controller that did not know the partition rewrote the topic's znode. The present one may know it.
+        # The controller goes on with a partition that a deposed one, or an edit, took out of the topic's znode.
         partition = Partition(tuple(znode.isr), zk_assignment=UNNAMED)
     written = state_in(znode, version)
     before = partition.zk_state
