@@ -22,7 +22,7 @@ from controller.machines import partition_machine
 from controller.model.brokers import Broker
 from controller.model.context import Header
 from controller.model.controllership import UnfencedController
-from controller.model.event import Event, EventKind
+from controller.model.event import CREATIONS, Event, EventKind
 from controller.model.leadership import AnyAction, StateChange, StateEntry, StopEntry, Write, fold
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition
@@ -33,7 +33,6 @@ from controller.transaction.transaction import Transaction
 # The rule by which a deposed controller has handled its events without a write.
 RAN_UNFENCED: Final = "ran-unfenced"
 
-_CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)
 _REASSIGNMENT: Final = EventKind.ZK_PARTITION_REASSIGNMENT
 
 
@@ -142,12 +141,12 @@ def resume(tx: Transaction, unfenced: UnfencedController, rule: str = "") -> lis
         resumed.epoch = unfenced.epoch
         resumed.controller = unfenced.broker
         resumed.due = [0] * len(event.due)
-        if event.kind not in _CREATIONS:
+        if event.kind not in CREATIONS:
             resumed.batches = event.batches
             resumed.pending += len(event.batches)
         known = _known_before(tx.header, unfenced, event)
         for tp, partition, actions in _planned(tx.state, unfenced, event):
-            if event.kind in _CREATIONS:
+            if event.kind in CREATIONS:
                 _create(tx, tp, partition, known)
             else:
                 before = [action for action in partition.queue if any(action.event == each.id for each in events)]

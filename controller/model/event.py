@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Final
 
 import msgspec
 
@@ -37,6 +38,9 @@ class EventKind(Enum):
     UNEXPLAINED = "Unexplained"  # no event of Kafka's. It stands for an unexplained write
 
     __hash__ = object.__hash__  # members are singletons, so identity is enough, and much faster than the enum's own
+
+
+CREATIONS: Final = (EventKind.PARTITION_MODIFICATIONS, EventKind.TOPIC_CHANGE)  # of partitions
 
 
 class Sending(msgspec.Struct, frozen=True, array_like=True, gc=False):

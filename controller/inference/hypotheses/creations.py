@@ -18,7 +18,7 @@ from controller.inference.hypotheses.observed_write import Hypothesis, ObservedW
 from controller.machines import partition_machine, replica_machine
 from controller.machines.partition_machine import trigger_online
 from controller.machines.replica_machine import Replica
-from controller.model.event import Event, EventKind
+from controller.model.event import CREATIONS, Event, EventKind
 from controller.model.leadership import Create
 from controller.rules.states import PartitionState, ReplicaState
 from controller.transaction.transaction import Transaction
@@ -28,10 +28,11 @@ def created_without_broker(tx: Transaction, write: ObservedWrite) -> Iterator[Hy
     """Propose that the missing brokers sent ControlledShutdown before the topic was created.
 
     It explains a topic created without a live broker, because that broker had sent ControlledShutdown before. If
-    the broker leads no partition and is in no ISR, no other write shows its request. No request precedes a failover.
+    the broker leads no partition and is in no ISR, no other write shows its request. No request precedes a failover,
+    and other events only try again.
     """
     event, missing = missing_brokers(tx, write)
-    if event is None or event.kind is EventKind.CONTROLLER_FAILOVER:
+    if event is None or event.kind not in CREATIONS:
         return
     states = [tx.state.topics[tp.topic].partitions[tp.partition].zk_state for tp in tx.certainty.waiting(event)]
     if all(state is None or missing.isdisjoint(state.isr) for state in states):
