@@ -27,7 +27,8 @@ NUMBER_IN_SETTINGS = b'{"version":1,"config":{"retention.ms":1}}'
 SITTING_SECONDS = 4  # a flapping controller has tens of terms by then
 
 TRIED = [
-    *((path, flaw) for path in ("/cluster/id", "/feature", "/controller_epoch", "/controller") for flaw in CONTENTS),
+    *((path, flaw) for path in ("/cluster/id", "/feature", "/controller") for flaw in CONTENTS),
+    *(("/controller_epoch", flaw) for flaw in (Flaw.NULL, Flaw.EMPTY, Flaw.NO_DIGITS)),
     *((path, flaw) for path in ("/brokers/ids/2", TOPIC, STATE) for flaw in CONTENTS),
     *((path, Flaw.WRONG_TYPE) for path in ("/config/topics/t", "/config/brokers/1", "/config/brokers/<default>")),
     *((path, Flaw.UNPARSABLE) for path in ("/config/topics/t", "/config/brokers/1")),
@@ -40,9 +41,8 @@ TRIED = [
 @pytest.mark.parametrize(("path", "flaw"), TRIED, ids=lambda value: getattr(value, "name", value))
 def test_a_broker_does_with_a_flawed_znode_as_the_table_has_it(path, flaw, shared_zookeeper, own_name, tmp_path):
     address = f"{shared_zookeeper}/{own_name}"
-    _write(
-        shared_zookeeper, own_name, path, NUMBER_IN_SETTINGS if path.startswith("/config/") else CONTENTS[flaw], flaw
-    )
+    content = NUMBER_IN_SETTINGS if path.startswith("/config/") else CONTENTS.get(flaw, b"x")
+    _write(shared_zookeeper, own_name, path, content, flaw)
     consequence = consequence_of(path, flaw)
     broker = KafkaBroker(1, address, tmp_path)
     try:
