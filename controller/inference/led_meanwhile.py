@@ -1,7 +1,7 @@
 """Partitions that count as Offline although ZooKeeper names a live leader.
 
-The controller never took these partitions offline. Their broker was back before it was missed, or the controller loaded
-the cluster after another controller had elected the leader.
+The controller never took these partitions offline. Their broker was back before it was missed or only seemed to shut
+down, or the controller loaded the cluster after another controller had elected the leader.
 """
 
 from __future__ import annotations

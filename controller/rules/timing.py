@@ -32,7 +32,7 @@ BROKERS_READ: Final = Time(
     "one broker that left sooner was read as gone. 59 brokers that left 43 ms to 4 s after an election were read as "
     "registered.",
 )
-BROKERS_READ_AT_LAST: Final = Time(250, 0, "A load of 10,000 partitions had not read a broker that registered after 323 ms.")
+BROKERS_READ_AT_LAST: Final = Time(250, 0, "A load of 10,000 partitions missed a broker that registered after 323 ms.")
 TOPICS_READ: Final = Time(
     20,
     0,
