@@ -19,6 +19,7 @@ import msgspec
 
 from controller.contract.alert_row import AlertRow
 from controller.contract.ids import NO_BROKER, NO_LEADER, UNKNOWN_ZXID, BrokerId, PartitionId
+from controller.contract.problem import Problem
 from controller.contract.records import Position, Record, RecordKind
 from controller.contract.row import NOT_KNOWN_MS
 from controller.model.alert_state import AlertState
@@ -116,9 +117,11 @@ def _began_ms(
     """Return the latest possible beginning of the partition's present state, by its znodes."""
     value = partition.zk_state
     live_replicas = not header.brokers.keys().isdisjoint(partition.replicas)
-    from_absence = (
-        not live_replicas if value is None else value.leader != NO_LEADER and value.leader not in header.brokers
-    )
+    if value is None:
+        from_absence = not live_replicas
+    else:
+        needed = value.isr if partition.problem is Problem.UNDER_MIN_ISR else (value.leader,)
+        from_absence = value.leader != NO_LEADER and not header.brokers.keys() >= {*needed}
     if from_absence:
         return NOT_KNOWN_MS
     topic = f"/brokers/topics/{name}"

@@ -10,7 +10,7 @@ from controller.restore.stored_context import new_context
 from controller.transaction.conclusion import Outcome
 from controller.view.health import whereabouts
 from controller.view.types import Partition
-from tests.controller.znode_history import Topics, ZnodeHistory, state_znode, topic_znode
+from tests.controller.znode_history import Topics, ZnodeHistory, broker_znode, state_znode, topic_znode
 
 STATE = "/brokers/topics/t/partitions/0/state"
 
@@ -64,6 +64,20 @@ def test_a_partition_without_a_state_has_the_date_of_its_topic_if_a_replica_is_l
 def test_a_partition_that_is_only_under_min_isr_has_the_date_of_its_state():
     outcome = look({"t": {0: ([1, 2], 1, 5, [1])}}, {STATE: 400})
     assert (found(outcome).problem, found(outcome).problem_since_ms) == (Problem.UNDER_REPLICATED, 400)
+
+
+def test_the_absence_of_an_in_sync_replica_that_acks_all_needs_has_no_date():
+    history = ZnodeHistory()
+    history.snapshot(
+        *(
+            ("/controller_epoch", b"4"),
+            ("/brokers/ids/1", broker_znode(1)),
+            ("/brokers/topics/t", topic_znode({0: [1, 2]})),
+        ),
+        *((STATE, state_znode(1, 0, [1, 2], 4)), ("/config/topics/t", {"config": {"min.insync.replicas": "2"}})),
+    )
+    outcome = context_of_read(new_context("c"), history.records, {STATE: 400})
+    assert (found(outcome).problem, found(outcome).problem_since_ms) == (Problem.UNDER_MIN_ISR, NOT_KNOWN_MS)
 
 
 def causes(topics: Topics, *brokers: int, has_all_topics: bool = True) -> dict[str, str]:

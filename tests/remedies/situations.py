@@ -54,7 +54,8 @@ def printed(cluster: RealCluster, *question: str) -> list[str]:
 
 def found(cluster: RealCluster) -> Mapping[str, str]:
     """Return the advice of `kontrast lint` by finding."""
-    return {each["check"]: each["mend"] for each in cluster.kontrast("lint") if "check" in each}
+    (answer,) = cluster.kontrast("lint")
+    return {each["check"]: each["mend"] for each in answer["findings"]}
 
 
 def is_usable(cluster: RealCluster, topic: str, *records: str) -> None:
