@@ -104,31 +104,21 @@ def test_the_next_election_is_one_as_ever(replace: Edit):
         assert (history.context.header.former.changes, history.context.header.term.in_its_name) == (1, None)
 
 
+@pytest.mark.parametrize("is_seen", [True, False])
 @replaced
-def test_its_session_ends_and_it_comes_back_as_a_ghost(replace: Edit):
+def test_its_session_ends_seen_or_not_and_it_comes_back_as_a_ghost(replace: Edit, is_seen: bool):
     history = started()
     replace(history)
-    history.broker_leaves(1)
+    (history.broker_leaves if is_seen else history.broker_bounces)(1)
     history.broker_leaves(2)
-    assert not acts(history)
-    assert open_kinds(history) == {"GhostController"}
-    history.broker(1)
-    assert not acts(history)
-    assert open_kinds(history) == {"GhostController"}
+    for _ in range(2 if is_seen else 1):
+        assert not acts(history)
+        assert open_kinds(history) == {"GhostController"}
+        history.broker(1)
     history.delete("/controller")
     history.controller(1, 2)
     assert acts(history)
     assert open_kinds(history) == set()
-
-
-@replaced
-def test_it_is_restarted_before_anybody_saw_that_it_was_gone_and_is_a_ghost(replace: Edit):
-    history = started()
-    replace(history)
-    history.broker_bounces(1)
-    history.broker_leaves(2)
-    assert not acts(history)
-    assert open_kinds(history) == {"GhostController"}
 
 
 @written

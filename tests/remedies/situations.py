@@ -54,8 +54,7 @@ def printed(cluster: RealCluster, *question: str) -> list[str]:
 
 def found(cluster: RealCluster) -> Mapping[str, str]:
     """Return the advice of `kontrast lint` by finding."""
-    (answer,) = cluster.kontrast("lint")
-    return {each["check"]: each["mend"] for each in answer["findings"]}
+    return {each["check"]: each["mend"] for each in cluster.kontrast("lint")[0]["findings"]}
 
 
 def is_usable(cluster: RealCluster, topic: str, *records: str) -> None:

@@ -35,48 +35,24 @@ def test_a_verb_agrees_with_the_count(one, many):
     assert counted(1, "partition", one) == f"1 partition {one}"
 
 
-@pytest.mark.parametrize(
-    ("brokers", "words"),
-    [
-        ([], "no broker is"),
-        ([3], "broker 3 is"),
-        ([3, 1], "brokers 1 and 3 are"),
-        ([3, 1, 2], "brokers 1, 2 and 3 are"),
-        (range(10), "brokers 0, 1, 2, 3, 4, 5, 6, 7, 8 and 9 are"),
-        (range(1200), "1,200 brokers (0, 1, 2, …) are"),
-    ],
-)
-def test_brokers_are_listed_in_a_sentence(brokers, words):
-    assert listed(brokers, "is") == words
-    assert listed(brokers) == words.rpartition(" ")[0]
+def test_brokers_are_listed_in_a_sentence():
+    few = [([], "no broker is"), ([3], "broker 3 is"), ([3, 1], "brokers 1 and 3 are")]
+    many = [(range(10), "brokers 0, 1, 2, 3, 4, 5, 6, 7, 8 and 9 are"), (range(1200), "1,200 brokers (0, 1, 2, …) are")]
+    for brokers, words in few + many:
+        assert listed(brokers, "is") == words
+        assert listed(brokers) == words.rpartition(" ")[0]
 
 
-@pytest.mark.parametrize(
-    ("brokers", "words"),
-    [
-        ([], "no broker"),
-        ([2], "broker 2"),
-        ([3, 2], "broker 2 or 3"),
-        ([3, 1, 2], "broker 1, 2 or 3"),
-        (range(300), "one of 300 brokers (0, 1, 2, …)"),
-    ],
-)
-def test_brokers_are_a_choice(brokers, words):
-    assert one_of(brokers) == words
+def test_brokers_are_a_choice():
+    few = [([], "no broker"), ([2], "broker 2"), ([3, 2], "broker 2 or 3"), ([3, 1, 2], "broker 1, 2 or 3")]
+    for brokers, words in [*few, (range(300), "one of 300 brokers (0, 1, 2, …)")]:
+        assert one_of(brokers) == words
 
 
-@pytest.mark.parametrize(
-    ("names", "words"),
-    [
-        ([], ""),
-        (["a"], "a"),
-        (["a", "b"], "a and b"),
-        (["a", "b", "c"], "a, b and c"),
-        ([f"t{each}" for each in range(300)], "t0, t1, t2 and 297 more"),
-    ],
-)
-def test_names_are_joined_and_the_rest_is_counted(names, words):
-    assert joined(names) == words
+def test_names_are_joined_and_the_rest_is_counted():
+    many = ([f"t{each}" for each in range(300)], "t0, t1, t2 and 297 more")
+    for names, words in [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c"), many]:
+        assert joined(names) == words
 
 
 @pytest.mark.parametrize(
