@@ -48,7 +48,7 @@ test-all: check ## Checks, every branch of the core, and all tests but a night's
 	$(LONG_TESTS) --ignore=tests/controller --maxfail 10 || { $(AGAIN_ALONE); }
 
 test-nightly: install-dev ## The longest tests, 20,000 random histories, and check-deploy LONG=1: what the gate leaves to a night
-	$(LONG_TESTS) -m nightly
+	$(LONG_TESTS) -m nightly || { $(AGAIN_ALONE) -m nightly; }
 	$(MAKE) check-deploy LONG=1
 
 durations: install-dev ## Record how long the tests of test-all take, which orders them and chooses those of `make test`: on idle cores

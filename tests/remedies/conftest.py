@@ -20,8 +20,8 @@ def clusters() -> Iterator[dict[str, RealCluster]]:
 
 
 @pytest.fixture
-def cluster(request, clusters: dict[str, RealCluster], tmp_path_factory) -> RealCluster:
-    release = request.param
+def cluster(request, clusters: dict[str, RealCluster], tmp_path_factory) -> Iterator[RealCluster]:
+    release, failed = request.param, request.session.testsfailed
     if release not in clusters:
         for other in clusters.values():
             other.kill()
@@ -30,4 +30,6 @@ def cluster(request, clusters: dict[str, RealCluster], tmp_path_factory) -> Real
         clusters[release] = made
         made.start()
     clusters[release].heal()
-    return clusters[release]
+    yield clusters[release]
+    if request.session.testsfailed > failed:
+        clusters.pop(release).kill()  # it may be left without a controller

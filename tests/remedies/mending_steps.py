@@ -237,11 +237,12 @@ def an_id_of_two_topics_is_written_back(cluster: RealCluster) -> None:
     for topic in ("first", "second"):
         cluster.create(topic, {0: [1, 2, 3]})
     cluster.write("second", *_KEPT)
-    cluster.move_controller()  # brokers of 2.8 write partition.metadata with the next one
+    cluster.move_controller()  # brokers of 2.8 write partition.metadata with the next one, some time after its election
+    own_id = cluster.topic_id_on_disk("second", 1)
     cluster.rewrite_topic("second", topic_id=cluster.content("/brokers/topics/first")["topic_id"])
     cluster.client.delete("/controller")
     _has_no_controller(cluster)
-    cluster.rewrite_topic("second", topic_id=cluster.topic_id_on_disk("second", 1))
+    cluster.rewrite_topic("second", topic_id=own_id)
     time.sleep(_TERMS_SECONDS)
     if not cluster.client.exists("/controller"):
         cluster.brokers[1].kill()
