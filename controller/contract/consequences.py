@@ -97,6 +97,8 @@ _CLUSTER_ID = "Write the cluster.id of a broker's meta.properties back."
 _NEW_CLUSTER_ID = "Delete /cluster/id. The next broker that starts writes a new id, because none is on disk before 2.4."
 _NO_NUMBER = "a broker that starts and every broker that becomes controller fail at its name"
 _FEATURES: Final = (2, 7)
+_NO_FEATURES = "a broker that starts waits for it and ends, and no broker becomes controller"
+_NO_OBJECT: Final = (Flaw.NULL, Flaw.EMPTY, Flaw.WRONG_TYPE)
 _DELETE_FEATURE = "Delete /feature. The next controller writes it again."
 _DELETE_NAME = "Delete the znode before a broker restarts."
 _REQUEST_IGNORED = "Kafka ignores it as long as it exists, and every later request in it"
@@ -191,11 +193,13 @@ CONSEQUENCES: Final[Mapping[Place, tuple[Consequence, ...]]] = {
         ),
     ),
     Place.FEATURE: (
+        _ends_both(_NO_FEATURES, _DELETE_FEATURE, _NO_OBJECT, (3, 5)),
         _ends_both(
-            "a broker that starts waits for it and ends, and no broker becomes controller",
-            _DELETE_FEATURE,
-            (Flaw.NULL, Flaw.EMPTY, Flaw.WRONG_TYPE),
+            f"every running broker ends within seconds, and {_NO_FEATURES}",
+            "Delete /feature, then start the brokers. The controller writes it again.",
+            _NO_OBJECT,
             _FEATURES,
+            stops_brokers=True,  # until KAFKA-14887. Brokers of 2.8.2 and 3.2.3 ended within six seconds
         ),
         _ends_controllers(_NO_CONTROLLER, _DELETE_FEATURE, (Flaw.UNPARSABLE, Flaw.WRONG_VERSION), _FEATURES),
         _ends_start(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple
 
-from controller.contract.consequences import Consequence, Release, consequence_of
+from controller.contract.consequences import Consequence, Release, consequence_of, flaw_of
 from controller.contract.znode_table import Place
 from controller.contract.znodes import Flaw
 from tests.remedies.real_cluster import RealCluster
@@ -153,10 +153,15 @@ def _feature(cluster: RealCluster, content: bytes) -> None:
     cluster.client.set(_FEATURE, content)
     cluster.client.delete("/controller")
     _has_no_controller(cluster)
+    flaw = flaw_of(_FEATURE, content)
+    found = flaw and consequence_of(_FEATURE, flaw, cluster.release_pair)
+    assert found
+    eventually(lambda: not found.stops_brokers or not any(broker.running for broker in cluster.brokers.values()))
     if cluster.client.exists(_FEATURE):
         cluster.client.delete(_FEATURE)
     cluster.heal()
     has_a_lasting_controller(cluster)
+    cluster.move_controller()  # one that waits for the brokers' knowledge of /feature gives up only after 30 s
     assert cluster.content(_FEATURE)
 
 
