@@ -115,13 +115,12 @@ def _began_ms(
     name: str, number: PartitionId, partition: Partition, header: Header, written_ms: Mapping[str, int]
 ) -> int:
     """Return the latest possible beginning of the partition's present state, by its znodes."""
-    value = partition.zk_state
-    live_replicas = not header.brokers.keys().isdisjoint(partition.replicas)
+    value, live = partition.zk_state, header.brokers.keys()
     if value is None:
-        from_absence = not live_replicas
+        from_absence = live.isdisjoint(partition.replicas)
     else:
         needed = value.isr if partition.problem is Problem.UNDER_MIN_ISR else (value.leader,)
-        from_absence = value.leader != NO_LEADER and not header.brokers.keys() >= {*needed}
+        from_absence = value.leader != NO_LEADER and not live >= {*needed}
     if from_absence:
         return NOT_KNOWN_MS
     topic = f"/brokers/topics/{name}"

@@ -37,6 +37,7 @@ def test_a_verb_agrees_with_the_count(one, many):
 
 def test_brokers_are_listed_in_a_sentence():
     few = [([], "no broker is"), ([3], "broker 3 is"), ([3, 1], "brokers 1 and 3 are")]
+    few += [([3, 1, 2], "brokers 1, 2 and 3 are")]
     many = [(range(10), "brokers 0, 1, 2, 3, 4, 5, 6, 7, 8 and 9 are"), (range(1200), "1,200 brokers (0, 1, 2, …) are")]
     for brokers, words in few + many:
         assert listed(brokers, "is") == words
