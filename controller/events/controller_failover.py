@@ -28,7 +28,6 @@ from controller.model.leadership import AnyAction, RemoveFromIsr, StateChange, S
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
 from controller.rules import timing
-from controller.rules.assignment import UNNAMED
 from controller.rules.states import ReplicaState
 from controller.transaction.pending_events import PendingEvents
 from controller.transaction.transaction import Transaction
@@ -67,7 +66,7 @@ def _load_named_partitions(tx: Transaction) -> None:
     controller did not know when it rewrote the znode, or that were removed by hand.
     """
     for name, topic in list(tx.state.topics):
-        unnamed = [number for number, found in topic.partitions.items() if found.zk_assignment == UNNAMED]
+        unnamed = [number for number, found in topic.partitions.items() if not found.is_named]
         for number in unnamed:
             tx.events.take_back(TopicPartition(name, number), bool)  # every action
         if topic.refused or unnamed:

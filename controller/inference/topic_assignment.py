@@ -26,7 +26,7 @@ from controller.model.event import EventKind
 from controller.model.leadership import Create
 from controller.model.mutable_state import MutableState
 from controller.model.topics import Partition, Topic
-from controller.rules.assignment import UNNAMED, ReplicaAssignment, assignment_in
+from controller.rules.assignment import ReplicaAssignment, assignment_in
 from controller.says.alert_kinds import kinds
 from controller.says.alert_kinds.divergences import Disagreement
 from controller.transaction.transaction import Transaction
@@ -87,7 +87,7 @@ def assignment_written(tx: Transaction, tp: TopicPartition, written: ReplicaAssi
         if first is not None and not left and tx.events.open_event(first.event).kind in _COMPLETIONS:
             tx.events.mark_begun(first.event)  # the state was written before
         tx.state.put_partition(tp, replace(partition, zk_assignment=zk_assignment, pending_assignments=left))
-    elif (tx.state.record.resync or partition.zk_assignment == UNNAMED) and not written.is_being_reassigned:
+    elif (tx.state.record.resync or not partition.is_named) and not written.is_being_reassigned:
         partition_reassignment.adopt_shown(tx, tp, partition, written)
     elif _is_completed(tx.state, partition, written):
         # The reassignment is complete, but the ISR that let the controller complete it was not read.

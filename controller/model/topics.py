@@ -25,7 +25,7 @@ from controller.contract.ids import (
 from controller.contract.leader_and_isr import LeaderAndIsr
 from controller.contract.problem import Problem
 from controller.model.leadership import AnyAction, Create, Done, fold
-from controller.rules.assignment import ReplicaAssignment
+from controller.rules.assignment import UNNAMED, ReplicaAssignment
 from controller.rules.states import PartitionState, ReplicaState
 
 _NON_EXISTENT: Final = ReplicaState.NON_EXISTENT
@@ -87,6 +87,11 @@ class Partition(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def has_value(self) -> bool:
         """Return whether ZooKeeper holds a state, or will once the controller has created it."""
         return self.zk_state is not None or any(isinstance(action, Create) for action in self.queue)
+
+    @property
+    def is_named(self) -> bool:
+        """Return whether the topic's znode names the partition. A controller may keep one that was taken out of it."""
+        return self.zk_assignment != UNNAMED
 
     @property
     def reassigning(self) -> bool:

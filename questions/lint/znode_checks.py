@@ -13,14 +13,13 @@ from controller.contract.consequences import consequence_of, flaw_of
 from controller.contract.row import NOT_KNOWN_MS
 from controller.contract.znode_table import locate
 from controller.contract.znodes import Flaw, StateZnode, TopicZnode, ZnodeError, decode, decode_config
-from controller.rules.assignment import UNNAMED
 from controller.rules.setting_definitions import TOPIC_SETTINGS
 from controller.says.alert_kinds import kinds
 from controller.says.remedies.controllership import DELETE_PREFERRED_REQUEST
 from controller.says.remedies.reassignments import CANCEL_REASSIGNMENT, DELETE_REASSIGNMENT_REQUEST, REASSIGN
 from controller.says.remedies.remedy import Advice
 from controller.says.remedies.topics import DELETE_ORPHAN_STATE, DELETE_SETTINGS
-from controller.view.types import THROTTLES, Partition
+from controller.view.types import THROTTLES
 from controller.view.unparsable import ignored_by_brokers, unparsable_at_start
 from questions.lint.cluster import CONFIGS, LISTED, NOTIFICATIONS, TOPICS, LintCheck, Linted
 from wording.sentences import bracketed, near
@@ -124,11 +123,6 @@ def replica_listed_twice(cluster: Linted) -> Iterator[str]:
                 yield f"{name}-{number} {bracketed(replicas)}"
 
 
-def _is_named(partition: Partition) -> bool:
-    """Return whether the topic's znode names the partition. A controller may keep one that was taken out of it."""
-    return partition.zk_assignment != UNNAMED
-
-
 @warn(
     "If a partition of this name is created, the controller cannot write its first state. It has no leader "
     "until the next failover, and the old one after it.",
@@ -139,13 +133,13 @@ def _is_named(partition: Partition) -> bool:
 )
 def orphan_state(cluster: Linted) -> Iterator[str]:
     """Yield the states of partitions that no topic has."""
-    named = (each for _, topic in cluster.topics for each in topic.partitions.values() if _is_named(each))
+    named = (each for _, topic in cluster.topics for each in topic.partitions.values() if each.is_named)
     if len(cluster.states) == sum(partition.zk_state is not None for partition in named):
         return  # each state has its partition, and a count is faster than a look-up of 200,000
     for path in cluster.states:
         where, topic = locate(path), cluster.picture.topic(locate(path).name)
         partition = None if topic is None else topic.partitions.get(where.partition)
-        is_there = partition is not None and _is_named(partition)
+        is_there = partition is not None and partition.is_named
         # A topic whose znode is hidden or unreadable has its partitions.
         if where.partition >= 0 and not is_there and (topic is not None or not _is_led(cluster, path)):
             yield f"{where.name}-{where.partition}"
