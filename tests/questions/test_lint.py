@@ -152,7 +152,7 @@ def test_from_3_7_on_no_isr_has_to_be_larger_than_the_replicas():
     assert "min-isr-above-replication-factor" not in {found.check for found in lint(look(asked, release="3.7"))}
 
 
-def test_a_state_of_the_present_controller_without_a_partition_in_the_topics_znode_is_an_orphan():
+def test_a_state_of_the_present_controller_that_no_topics_znode_names_is_an_orphan():
     (found,) = lint(look({**WELL, **state("t", 2, -1, [1, 2])}))
     assert (found.check, found.examples) == ("orphan-state", ("t-2",))
 
