@@ -32,7 +32,6 @@ from tests.prometheus import Prometheus
 
 _ACT_SECONDS = 35
 _RESTARTS_SHARE = 0.35  # share of the time in which processes are restarted. Afterwards most live to the end
-_COLLECT_EACH = 5  # rounds
 _VISITORS = 2
 # Share of the real controller's writes that must be explained, as in recordings of random actions.
 _LEAST_AGREEMENT = 0.98
@@ -93,7 +92,7 @@ class Soak:
         self._rounds += 1
         found = [f"{cluster}: {each}" for cluster in (REAL, SYNTHETIC) for each in truth.differences(cluster)]
         self._equal += not found
-        samples = meter.take(collected=self._rounds % _COLLECT_EACH == 0)
+        samples = meter.take()
         gauges = truth.gauges(REAL)
         agreement = None if gauges is None else gauges.agreement
         if agreement is not None and agreement < _LEAST_AGREEMENT:
@@ -121,9 +120,10 @@ class Soak:
 
     def _ask_prometheus(self, prometheus: Prometheus, kontrast: Kontrast) -> None:
         """Check that every page is scraped at the end, and that each scrape was whole."""
-        down = [series.labels["instance"] for series in prometheus.query("up") if not series.value]
+        pages = prometheus.query("up")
+        down = [page.labels["instance"] for page in pages if not page.value]
         self._violations += [f"Prometheus cannot scrape {instance} at the end" for instance in down]
-        if len(prometheus.query("up")) != len(kontrast.pages):
+        if len(pages) != len(kontrast.pages):
             self._violations.append("Prometheus does not know every page")
 
     def _tracebacks(self) -> list[str]:

@@ -84,7 +84,7 @@ def test_only_files_that_no_cleaning_takes_are_a_leak(tmp_path, monkeypatch, kep
         for name in names:
             (tmp_path / name).touch()
             os.utime(tmp_path / name, (now_seconds, now_seconds))
-        readings.append(Sample(60.0 * minute, "on disk", "", {"checkpoint_files": old_files(tmp_path)[0]}))
+        readings.append(Sample(60.0 * minute, "on disk", "", old_files(tmp_path, "checkpoint")))
     assert len(grown(readings)) == violations
 
 
