@@ -22,7 +22,6 @@ registration. A poisoned controller continues to elect leaders and create partit
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -80,7 +79,12 @@ def _is_passed_over(tx: Transaction, event: Event) -> bool:
     # A gap does not show the order in which its events came.
     was_overtaken = event.id < header.last_written_event and event.time_ms > header.feed.caught_up_ms
     wrote_on = was_overtaken or header.term.changed_isr_ms - seen_ms > unfinished_ms
-    return (elected_first or wrote_on) and any(map(partial(_is_certain, tx, event), tx.certainty.actions_of(event)))
+    return (elected_first or wrote_on) and any(
+        _is_certain(tx, event, action)
+        for tp in tx.certainty.waiting(event)
+        if tx.state.topics[tp.topic].partitions[tp.partition].zk_state is not None  # else there is no ISR yet
+        for action in tx.certainty.actions_at(tp, event)
+    )
 
 
 def _is_certain(tx: Transaction, event: Event, action: AnyAction) -> bool:

@@ -116,14 +116,13 @@ def _was_reassigned(
 ) -> bool:
     """Return whether a reassignment ended whose course was not seen.
 
-    Such a partition has a replica in sync that was never assigned, or its znode is as requested. Up to 2.3 only the
-    request shows the target. If somebody removed it, live replicas have left both ISR and znode.
+    Such a partition has a replica in sync that was never assigned, or its znode is as requested. If no request was
+    read, a live replica has left both ISR and znode.
     """
     asked = {(entry.topic, entry.partition, tuple(entry.replicas)) for entry in header.triggers.reassign or ()}
     dropped = set(partition.replicas) - set(written.replicas)
-    unasked = bool(dropped) and dropped <= header.brokers.keys() and not header.profile.reassigns_in_topic_znode
     is_asked = (tp.topic, tp.partition, written.replicas) in asked
-    left = unasked and set(state.isr) == set(written.replicas)
+    left = not dropped.isdisjoint(header.brokers) and set(state.isr) == set(written.replicas)
     return is_asked or left or not set(state.isr) <= set(partition.replicas)
 
 
