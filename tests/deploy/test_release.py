@@ -82,7 +82,7 @@ def test_each_command_has_a_man_page_with_its_exit_codes(released):
         pages = {name: archive.extractfile(name).read().decode() for name in archive.getnames()}
     assert {"man1/kontrast.1", "man1/kontrast-check.1", "man1/kontrast-migration-check.1"} <= pages.keys()
     assert f'"{VERSION}"' in pages["man1/kontrast-check.1"].splitlines()[0]
-    assert "\\&  0  the cluster is well, perhaps with notes" in pages["man1/kontrast-check.1"]
+    assert "\\&  0  every cluster is well, perhaps with notes" in pages["man1/kontrast-check.1"]
 
 
 def test_the_constraints_are_the_versions_that_are_tested(released):
