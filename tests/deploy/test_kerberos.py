@@ -254,5 +254,5 @@ def test_the_image_has_the_library_that_gssapi_was_compiled_over() -> None:
     linked = subprocess.run(["ldd", str(spec.origin)], capture_output=True, text=True, check=True).stdout
     (library,) = re.findall(r"libgssapi_krb5\S+ => (\S+)", linked)
     owner = subprocess.run(["dpkg", "-S", Path(library).resolve()], capture_output=True, text=True, check=True).stdout
-    runtime = (Path(__file__).parents[2] / "deploy" / "Dockerfile").read_text(encoding="utf-8").rpartition("AS runtime")[2]
-    assert owner.partition(":")[0] in runtime.split()
+    image = (Path(__file__).parents[2] / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    assert owner.partition(":")[0] in image.rpartition("AS runtime")[2].split()
